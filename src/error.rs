@@ -1,0 +1,126 @@
+//! One error for the whole library: each names the culprit, its place, the allowed range and the value found.
+
+use std::fmt;
+
+use crate::data::Layout;
+
+/// Everything the library refuses.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A setting outside its range.
+    #[error("`{name}` must be {range}, got {got}")]
+    Param {
+        /// Name of the setting.
+        name: &'static str,
+        /// What is allowed.
+        range: &'static str,
+        /// What was given.
+        got: f64,
+    },
+    /// Two parts that must agree in size do not.
+    #[error("{what}: expected {expected}, got {got}")]
+    Shape {
+        /// The part with the wrong size.
+        what: &'static str,
+        /// The size it must have.
+        expected: usize,
+        /// The size it has.
+        got: usize,
+    },
+    /// A value of a log that no model may see.
+    #[error("round {round}, {column}: must be {range}, got {got}")]
+    Value {
+        /// Round, counted from 0.
+        round: usize,
+        /// Column of the log.
+        column: Column,
+        /// What is allowed.
+        range: &'static str,
+        /// What was found.
+        got: f64,
+    },
+    /// An action number that does not exist.
+    #[error("round {round}, action: must be below the number of actions, {n_actions}, got {action}")]
+    ActionRange {
+        /// Round, counted from 0.
+        round: usize,
+        /// The action chosen.
+        action: usize,
+        /// Number K of actions.
+        n_actions: usize,
+    },
+    /// The chosen action was not offered in its round.
+    #[error("round {round}, action: {action} is not among the {offered} eligible actions of the round")]
+    NotEligible {
+        /// Round, counted from 0.
+        round: usize,
+        /// The action chosen.
+        action: usize,
+        /// Number of actions the round offers.
+        offered: usize,
+    },
+    /// Contexts of another problem than the one the model was made for.
+    #[error("contexts do not fit the model: it expects {expected:?}, got {got:?}")]
+    Layout {
+        /// What the model was made for.
+        expected: Layout,
+        /// What the contexts are.
+        got: Layout,
+    },
+    /// A matrix that should be positive definite is not.
+    #[error("matrix is not positive definite at pivot {pivot}: increase `lambda`")]
+    NotPositiveDefinite {
+        /// Index of the failing pivot.
+        pivot: usize,
+    },
+}
+
+/// A column of a log, for error messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Column {
+    /// The chosen action.
+    Action,
+    /// The observed reward.
+    Reward,
+    /// The behaviour policy's probability of the chosen action.
+    Propensity,
+    /// The list of eligible actions.
+    Eligible,
+    /// Feature `index` of the context (of action `action` where each action has its own).
+    Feature {
+        /// Action whose vector it is; `None` where the round has one vector for all.
+        action: Option<usize>,
+        /// Position in the vector, counted from 0.
+        index: usize,
+    },
+}
+
+impl fmt::Display for Column {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Column::Action => f.write_str("action"),
+            Column::Reward => f.write_str("reward"),
+            Column::Propensity => f.write_str("propensity"),
+            Column::Eligible => f.write_str("eligible actions"),
+            Column::Feature { action: None, index } => write!(f, "feature {index}"),
+            Column::Feature { action: Some(action), index } => write!(f, "feature {index} of action {action}"),
+        }
+    }
+}
+
+/// Refuses a setting that is not a finite number above zero.
+pub(crate) fn positive(name: &'static str, got: f64) -> Result<(), Error> {
+    if got > 0.0 && got.is_finite() { Ok(()) } else { Err(Error::Param { name, range: "a finite number > 0", got }) }
+}
+
+/// Refuses a setting that is not a finite number at or above zero.
+pub(crate) fn not_negative(name: &'static str, got: f64) -> Result<(), Error> {
+    if got >= 0.0 && got.is_finite() { Ok(()) } else { Err(Error::Param { name, range: "a finite number >= 0", got }) }
+}
+
+/// Refuses a count of zero.
+pub(crate) fn at_least(name: &'static str, least: usize, range: &'static str, got: usize) -> Result<(), Error> {
+    if got >= least { Ok(()) } else { Err(Error::Param { name, range, got: got as f64 }) }
+}

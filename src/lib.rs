@@ -1,0 +1,13 @@
+//! neuralcb
+#![deny(unsafe_code)]
+mod data;
+mod error;
+#[allow(unsafe_code)]
+mod linalg;
+pub mod model;
+pub mod net;
+mod seed;
+pub use data::{Contexts, Eligible, Encoding, Layout, LoggedData, Pair, Round};
+pub use error::{Column, Error};
+pub use linalg::scalar::Scalar;
+pub use seed::{Seed, Stream};

@@ -1,0 +1,77 @@
+//! The number types of the network: f32 for work, f64 for proof.
+
+use std::fmt::Debug;
+use std::iter::Sum;
+use std::ops::{Add, AddAssign, Div, Mul, Neg, Sub};
+
+/// f32 or f64.
+pub trait Scalar:
+    Copy
+    + Debug
+    + Default
+    + PartialEq
+    + PartialOrd
+    + Send
+    + Sync
+    + Sum
+    + Add<Output = Self>
+    + AddAssign
+    + Sub<Output = Self>
+    + Mul<Output = Self>
+    + Div<Output = Self>
+    + Neg<Output = Self>
+    + sealed::Sealed
+    + 'static
+{
+    /// Zero.
+    const ZERO: Self;
+    /// One.
+    const ONE: Self;
+    /// Rounds from f64.
+    fn of(v: f64) -> Self;
+    /// Converts from f32, exactly.
+    fn of_f32(v: f32) -> Self;
+    /// Widens to f64, exactly.
+    fn wide(self) -> f64;
+    /// The square root.
+    fn root(self) -> Self;
+    /// `self * a + b` rounded once.
+    fn fused(self, a: Self, b: Self) -> Self;
+}
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for f32 {}
+    impl Sealed for f64 {}
+}
+
+macro_rules! scalar {
+    ($t:ty) => {
+        impl Scalar for $t {
+            const ZERO: Self = 0.0;
+            const ONE: Self = 1.0;
+            #[inline(always)]
+            fn of(v: f64) -> Self {
+                v as $t
+            }
+            #[inline(always)]
+            fn of_f32(v: f32) -> Self {
+                <$t>::from(v)
+            }
+            #[inline(always)]
+            fn wide(self) -> f64 {
+                f64::from(self)
+            }
+            #[inline(always)]
+            fn root(self) -> Self {
+                self.sqrt()
+            }
+            #[inline(always)]
+            fn fused(self, a: Self, b: Self) -> Self {
+                self.mul_add(a, b)
+            }
+        }
+    };
+}
+scalar!(f32);
+scalar!(f64);

@@ -1,0 +1,143 @@
+//! Reward models: each reads a log once, in order, and can tell for any context and action a **mean** and a **width**.
+//!
+//! The paper's six algorithms are four models and the number β, which is applied afterwards ([`crate::policy`]) and is
+//! no part of training:
+//!
+//! | paper's name | model | β |
+//! |---|---|---|
+//! | NeuraLCB (Algorithms 1 and 7), NeuralGreedy (6) | [`Neural`] | > 0, 0 |
+//! | NeuralLinLCB (4), NeuralLinGreedy (5) | [`NeuralLinear`] | > 0, 0 |
+//! | LinLCB (2) | [`Linear`] | > 0 |
+//! | KernLCB (3) | [`Kernel`] | > 0 |
+//!
+//! A [`Learner`] is a model in training; [`Learner::model`] gives what it has learned so far as a frozen
+//! [`RewardModel`], which later rounds do not change.
+
+mod kernel;
+mod lambda;
+mod linear;
+mod neural;
+mod neural_linear;
+mod scorer;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+pub use kernel::{Kernel, KernelConfig};
+pub use lambda::{Covariance, ExactForm};
+pub use linear::{Linear, LinearConfig};
+pub use neural::{Mode, Neural, NeuralConfig, UpdateOrder};
+pub use neural_linear::{NeuralLinear, NeuralLinearConfig};
+
+use crate::data::{Contexts, Eligible, Encoding, Layout, Pair};
+use crate::error::Error;
+use crate::seed::Seed;
+
+/// Mean and width of every pair of some contexts, in the order of the pairs.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Estimates {
+    /// The estimated reward.
+    pub mean: Vec<f64>,
+    /// Its uncertainty; the policy subtracts β times it.
+    pub width: Vec<f64>,
+}
+
+/// What has been learned: mean and width for any context and action.
+pub trait RewardModel: Send + Sync {
+    /// The contexts it understands.
+    fn layout(&self) -> Layout;
+
+    /// Fills mean and width of all pairs of the given rounds. [`RewardModel::estimate`] is the door that checks.
+    fn estimate_rounds(&self, contexts: &Contexts, rounds: Range<usize>, mean: &mut [f64], width: &mut [f64]);
+
+    /// Mean and width of every pair, in parallel over blocks of rounds; the same bits with any number of threads.
+    fn estimate(&self, contexts: &Contexts) -> Result<Estimates, Error> {
+        if contexts.layout() != self.layout() {
+            return Err(Error::Layout { expected: self.layout(), got: contexts.layout() });
+        }
+        let mut out = Estimates { mean: vec![0.0; contexts.n_pairs()], width: vec![0.0; contexts.n_pairs()] };
+        let mut blocks = Vec::new();
+        let (mut mean, mut width) = (&mut out.mean[..], &mut out.width[..]);
+        let step = (PAIRS_PER_BLOCK / self.layout().n_actions).max(1);
+        for start in (0..contexts.n_rounds()).step_by(step) {
+            let rounds = start..(start + step).min(contexts.n_rounds());
+            let pairs = contexts.first_pair(rounds.end) - contexts.first_pair(rounds.start);
+            let (own_mean, rest) = mean.split_at_mut(pairs);
+            mean = rest;
+            let (own_width, rest) = width.split_at_mut(pairs);
+            width = rest;
+            blocks.push((rounds, own_mean, own_width));
+        }
+        blocks.into_par_iter().for_each(|(rounds, mean, width)| self.estimate_rounds(contexts, rounds, mean, width));
+        Ok(out)
+    }
+}
+
+/// Pairs that one thread estimates at a time. Fixed, so that results do not depend on the number of threads.
+const PAIRS_PER_BLOCK: usize = 1024;
+
+/// A model in training.
+pub trait Learner: Send {
+    /// Reads one round: what was chosen and what came of it.
+    fn observe(&mut self, chosen: Pair<'_>, reward: f64);
+
+    /// What has been learned so far. A learner that has stopped learning returns the same model again.
+    fn model(&mut self) -> Result<Arc<dyn RewardModel>, Error>;
+}
+
+/// Settings of any reward model: what a runner or a file needs to make one.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "model", rename_all = "kebab-case")]
+pub enum ModelConfig {
+    /// NeuraLCB, NeuralGreedy.
+    Neural(NeuralConfig),
+    /// NeuralLinLCB, NeuralLinGreedy.
+    NeuralLinear(NeuralLinearConfig),
+    /// LinLCB.
+    Linear(LinearConfig),
+    /// KernLCB.
+    Kernel(KernelConfig),
+}
+
+impl ModelConfig {
+    /// A learner at its start. The seed decides the initial weights and the batches.
+    pub fn learner(&self, layout: Layout, seed: Seed) -> Result<Box<dyn Learner>, Error> {
+        Ok(match self {
+            ModelConfig::Neural(config) => Box::new(Neural::<f32>::new(config.clone(), layout, seed)?),
+            ModelConfig::NeuralLinear(config) => Box::new(NeuralLinear::<f32>::new(config.clone(), layout, seed)?),
+            ModelConfig::Linear(config) => Box::new(Linear::new(config.clone(), layout)?),
+            ModelConfig::Kernel(config) => Box::new(Kernel::new(config.clone(), layout)?),
+        })
+    }
+}
+
+/// Rows of a block of rounds that share parameters, with the places of their results.
+struct RowGroup<'a> {
+    /// The action, or 0 where all pairs form one group.
+    action: usize,
+    /// The vectors and the place of each pair's result within the block.
+    rows: Vec<(&'a [f32], usize)>,
+}
+
+/// The pairs of `rounds`, in one group, or one group per action if `by_action`.
+fn row_groups<'a>(contexts: &'a Contexts, rounds: Range<usize>, by_action: bool) -> Vec<RowGroup<'a>> {
+    let layout = contexts.layout();
+    let n_groups = if by_action { layout.n_actions } else { 1 };
+    let mut groups: Vec<_> = (0..n_groups).map(|action| RowGroup { action, rows: Vec::new() }).collect();
+    let data = contexts.rows(rounds.clone());
+    let first = contexts.first_pair(rounds.start);
+    let all = matches!(contexts.eligible(), Eligible::All);
+    for (t, round) in rounds.enumerate() {
+        for (i, place) in (contexts.first_pair(round) - first..contexts.first_pair(round + 1) - first).enumerate() {
+            let row = if layout.encoding == Encoding::PerAction { place } else { t };
+            let action = if all { i } else { contexts.action(round, i) };
+            let x = &data[row * layout.dim..][..layout.dim];
+            groups[if by_action { action } else { 0 }].rows.push((x, place));
+        }
+    }
+    groups.retain(|g| !g.rows.is_empty());
+    groups
+}

@@ -1,0 +1,329 @@
+//! NeuraLCB (Algorithm 1; B-mode: Algorithm 7) and, at β = 0, NeuralGreedy (Algorithm 6).
+//!
+//! For t = 1, …, n:
+//!
+//! ```text
+//! L_t(u) = f_{W^(t−1)}(u) − β ‖∇f_{W^(t−1)}(u)·m^{−1/2}‖_{Λ_{t−1}^{−1}}        mean and width of round t's policy
+//! Λ_t    = Λ_{t−1} + ∇f_{W^(t−1)}(x_{t,a_t}) ∇f_{W^(t−1)}(x_{t,a_t})ᵀ / m      before the step
+//! W^(t)  = W^(t−1) − η_t ∇ℒ_t(W^(t−1))                                         S-mode: one step on round t
+//!          or J such steps, each on B samples drawn from 𝒟_t                   B-mode
+//! ```
+//!
+//! with ℒ_t = ½(f_W(x_{t,a_t}) − r_t)² + (mλ/2)‖W − W⁽⁰⁾‖², or the experiments' Adam with an l2 penalty.
+//! Per round O(p) in S-mode and O(J·B·p) in B-mode, whatever n: the whole pass is O(n).
+
+use std::sync::Arc;
+
+use rand::Rng;
+use serde::{Deserialize, Serialize};
+
+use super::lambda::{Covariance, Lambda};
+use super::scorer::Scorer;
+use super::{Learner, RewardModel};
+use crate::data::{Layout, Pair};
+use crate::error::{Error, at_least, positive};
+use crate::linalg::scalar::Scalar;
+use crate::linalg::simd::{Arith, Job, dispatch};
+use crate::net::optim::Stepper;
+use crate::net::{Net, NetConfig, Optimiser, Params, Tangents, Towards};
+use crate::seed::{Seed, Stream};
+
+/// What the network is trained on in each round.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mode {
+    /// S-mode: one step on the newest sample.
+    Single,
+    /// B-mode: `steps` steps, each on `batch` samples drawn from all rounds so far, with replacement.
+    Batch {
+        /// J, steps per round, ≥ 1.
+        steps: usize,
+        /// B, samples per step, ≥ 1.
+        batch: usize,
+    },
+}
+
+/// When Λ learns of a round.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum UpdateOrder {
+    /// With the gradient at W^(t−1), before the step: the paper.
+    BeforeStep,
+    /// With the gradient at W^(t), after the step: the released code.
+    AfterStep,
+}
+
+/// Settings of NeuraLCB.
+///
+/// | name | default | purpose | range |
+/// |---|---|---|---|
+/// | `net` | L = 2, m = 20, layer norm | the network | see [`NetConfig`] |
+/// | `optimiser` | Adam, lr 1e-3, l2 1e-4 towards 0 | how the weights move | see [`Optimiser`] |
+/// | `mode` | S | what each round trains on | |
+/// | `lambda` | 0.1 | λ, the start of Λ, and Algorithm 1's penalty | > 0 |
+/// | `covariance` | diagonal | the form of Λ | |
+/// | `order` | before the step | when Λ learns of a round | |
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct NeuralConfig {
+    /// The network.
+    pub net: NetConfig,
+    /// How the weights move.
+    pub optimiser: Optimiser,
+    /// What each round trains on.
+    pub mode: Mode,
+    /// λ.
+    pub lambda: f64,
+    /// The form of Λ.
+    pub covariance: Covariance,
+    /// When Λ learns of a round.
+    pub order: UpdateOrder,
+}
+
+impl Default for NeuralConfig {
+    fn default() -> Self {
+        NeuralConfig {
+            net: NetConfig::default(),
+            optimiser: Optimiser::Adam { lr: 1e-3, l2: 1e-4, towards: Towards::Zero },
+            mode: Mode::Single,
+            lambda: 0.1,
+            covariance: Covariance::Diagonal,
+            order: UpdateOrder::BeforeStep,
+        }
+    }
+}
+
+/// The neural model in training.
+#[derive(Debug, Clone)]
+pub struct Neural<T> {
+    config: NeuralConfig,
+    net: Net,
+    layout: Layout,
+    weights: Params<T>,
+    lambda: Lambda<T>,
+    stepper: Stepper<T>,
+    /// Rounds read so far.
+    t: usize,
+    batches: Stream,
+    replay: Replay,
+    work: Work<T>,
+}
+
+/// The chosen pairs of all rounds so far; B-mode draws from them, S-mode keeps none.
+#[derive(Debug, Clone, Default)]
+struct Replay {
+    x: Vec<f32>,
+    blocks: Vec<u32>,
+    rewards: Vec<f32>,
+}
+
+/// Memory that every step uses again.
+#[derive(Debug, Clone)]
+struct Work<T> {
+    grad: Params<T>,
+    touched: Vec<bool>,
+    one: Tangents<T>,
+    batch: Tangents<T>,
+    /// Residuals e_r of the batch.
+    e: Vec<T>,
+    /// The drawn rounds, sorted by block.
+    drawn: Vec<u32>,
+    sorted: Vec<u32>,
+    /// Where each block begins in `sorted`.
+    starts: Vec<u32>,
+}
+
+impl<T: Scalar> Neural<T> {
+    /// Checks the settings and draws W⁽⁰⁾ (stream `init`).
+    pub fn new(config: NeuralConfig, layout: Layout, seed: Seed) -> Result<Self, Error> {
+        let net = Net::new(config.net.clone(), layout)?;
+        let weights = net.init(&mut seed.stream("init"));
+        Self::with_weights(config, layout, seed, weights)
+    }
+
+    /// As [`Neural::new`], from given initial weights.
+    pub fn with_weights(config: NeuralConfig, layout: Layout, seed: Seed, weights: Params<T>) -> Result<Self, Error> {
+        positive("lambda", config.lambda)?;
+        let net = Net::new(config.net.clone(), layout)?;
+        let rows = match config.mode {
+            Mode::Single => 1,
+            Mode::Batch { steps, batch } => {
+                at_least("steps per round", 1, "at least 1", steps)?;
+                at_least("batch size", 1, "at least 1", batch)?;
+                batch
+            }
+        };
+        let scale = 1.0 / (net.width() as f64).sqrt();
+        Ok(Neural {
+            lambda: Lambda::new(config.covariance, &net, layout, config.lambda, scale),
+            stepper: Stepper::new(config.optimiser, &net, &weights, config.lambda)?,
+            t: 0,
+            batches: seed.stream("batches"),
+            replay: Replay::default(),
+            work: Work {
+                grad: net.zeros(),
+                touched: vec![false; layout.n_blocks()],
+                one: Tangents::new(&net, 1),
+                batch: Tangents::new(&net, rows),
+                e: vec![T::ZERO; rows],
+                drawn: vec![0; rows],
+                sorted: vec![0; rows],
+                starts: vec![0; layout.n_blocks() + 1],
+            },
+            config,
+            net,
+            layout,
+            weights,
+        })
+    }
+
+    /// The network's shape.
+    pub fn net(&self) -> &Net {
+        &self.net
+    }
+
+    /// W^(t) after the t rounds read so far.
+    pub fn weights(&self) -> &Params<T> {
+        &self.weights
+    }
+
+    /// f and ∇f of one pair at the current weights, into `work.one`.
+    #[inline(always)]
+    fn tangents_of<A: Arith>(&mut self, chosen: Pair<'_>) {
+        let block = self.layout.block(chosen.action);
+        let one = &mut self.work.one;
+        self.net.write_input(chosen.x, self.net.input_mut(one, 1));
+        self.net.project::<T, A>(self.net.block(&self.weights.first, block), 0..1, one);
+        self.net.pass::<T, A>(&self.weights.rest, one);
+    }
+
+    #[inline(always)]
+    fn update_lambda<A: Arith>(&mut self, chosen: Pair<'_>, reward: f64) {
+        let block = self.layout.block(chosen.action);
+        self.lambda.add::<A>(&self.net, &mut self.work.one, block, chosen.action, reward);
+    }
+
+    /// The step of S-mode, from ∇f in `work.one`.
+    #[inline(always)]
+    fn step_single<A: Arith>(&mut self, chosen: Pair<'_>, reward: f64) {
+        let block = self.layout.block(chosen.action);
+        let Work { grad, touched, one, .. } = &mut self.work;
+        let e = [one.f()[0] - T::of(reward)];
+        let first = self.net.block_mut(&mut grad.first, block);
+        first.fill(T::ZERO);
+        self.net.accumulate_first::<T, A, false>(one, 0..1, &e, first);
+        grad.rest.fill(T::ZERO);
+        self.net.accumulate_rest::<T, A, false>(one, &e, &mut grad.rest);
+        touched[block] = true;
+        self.stepper.step::<A>(&self.net, self.t, &mut self.weights, grad, touched);
+        touched[block] = false;
+    }
+
+    /// One step of B-mode on a batch drawn from the replay.
+    #[inline(always)]
+    fn step_batch<A: Arith>(&mut self) {
+        self.draw_batch();
+        let Work { grad, touched, batch, e, sorted, starts, .. } = &mut self.work;
+        let (n, d, n_in) = (sorted.len(), self.layout.dim, self.net.n_in());
+        let input = self.net.input_mut(batch, n);
+        for (input, &i) in input.chunks_exact_mut(n_in).zip(sorted.iter()) {
+            self.net.write_input(&self.replay.x[i as usize * d..][..d], input);
+        }
+        let blocks = || starts.windows(2).map(|w| w[0] as usize..w[1] as usize).enumerate().filter(|(_, r)| !r.is_empty());
+        for (block, rows) in blocks() {
+            self.net.project::<T, A>(self.net.block(&self.weights.first, block), rows, batch);
+        }
+        self.net.pass::<T, A>(&self.weights.rest, batch);
+        let inv_n = T::of(1.0 / n as f64);
+        for ((e, f), &i) in e.iter_mut().zip(batch.f()).zip(sorted.iter()) {
+            *e = (*f - T::of_f32(self.replay.rewards[i as usize])) * inv_n;
+        }
+        for (block, rows) in blocks() {
+            let first = self.net.block_mut(&mut grad.first, block);
+            first.fill(T::ZERO);
+            self.net.accumulate_first::<T, A, false>(batch, rows, e, first);
+            touched[block] = true;
+        }
+        grad.rest.fill(T::ZERO);
+        self.net.accumulate_rest::<T, A, false>(batch, e, &mut grad.rest);
+        self.stepper.step::<A>(&self.net, self.t, &mut self.weights, grad, touched);
+        touched.fill(false);
+    }
+
+    /// Draws the rounds of a batch with replacement and sorts them by block.
+    #[inline(always)]
+    fn draw_batch(&mut self) {
+        let Work { drawn, sorted, starts, .. } = &mut self.work;
+        let n = self.replay.rewards.len() as u64;
+        for i in drawn.iter_mut() {
+            // ⌊u·n/2⁶⁴⌋: off from uniform by at most n/2⁶⁴
+            *i = ((u128::from(self.batches.next_u64()) * u128::from(n)) >> 64) as u32;
+        }
+        if starts.len() == 2 {
+            starts[1] = drawn.len() as u32;
+            sorted.copy_from_slice(drawn);
+            return;
+        }
+        let block = |i: u32| self.replay.blocks[i as usize] as usize;
+        starts.fill(0);
+        drawn.iter().for_each(|&i| starts[block(i)] += 1);
+        let mut end = 0;
+        for start in starts.iter_mut() {
+            end += *start;
+            *start = end;
+        }
+        for &i in drawn.iter().rev() {
+            let at = &mut starts[block(i)];
+            *at -= 1;
+            sorted[*at as usize] = i;
+        }
+    }
+}
+
+struct Observe<'a, 'b, T> {
+    neural: &'a mut Neural<T>,
+    chosen: Pair<'b>,
+    reward: f64,
+}
+
+impl<T: Scalar> Job for Observe<'_, '_, T> {
+    type Out = ();
+
+    #[inline(always)]
+    fn run<A: Arith>(self) {
+        let Observe { neural, chosen, reward } = self;
+        neural.tangents_of::<A>(chosen);
+        if neural.config.order == UpdateOrder::BeforeStep {
+            neural.update_lambda::<A>(chosen, reward);
+        }
+        match neural.config.mode {
+            Mode::Single => neural.step_single::<A>(chosen, reward),
+            Mode::Batch { steps, .. } => {
+                for _ in 0..steps {
+                    neural.step_batch::<A>();
+                }
+            }
+        }
+        if neural.config.order == UpdateOrder::AfterStep {
+            neural.tangents_of::<A>(chosen);
+            neural.update_lambda::<A>(chosen, reward);
+        }
+    }
+}
+
+impl<T: Scalar> Learner for Neural<T> {
+    fn observe(&mut self, chosen: Pair<'_>, reward: f64) {
+        self.t += 1;
+        if self.config.mode != Mode::Single {
+            self.replay.x.extend_from_slice(chosen.x);
+            self.replay.blocks.push(self.layout.block(chosen.action) as u32);
+            self.replay.rewards.push(reward as f32);
+        }
+        dispatch(Observe { neural: self, chosen, reward });
+    }
+
+    fn model(&mut self) -> Result<Arc<dyn RewardModel>, Error> {
+        let scorer = Scorer::new(&self.net, self.layout, &self.weights, &mut self.lambda, None, false)?;
+        Ok(Arc::new(scorer))
+    }
+}

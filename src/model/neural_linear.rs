@@ -1,0 +1,126 @@
+//! NeuralLinLCB (Algorithm 4) and, at β = 0, NeuralLinGreedy (Algorithm 5): ridge regression on the gradient of an
+//! untrained network.
+//!
+//! φ(u) = vec(∇f_{W⁽⁰⁾}(u)),  Λ = λI + Σ φφᵀ,  θ = Λ⁻¹ Σ φ r,  mean(u) = ⟨θ, φ(u)⟩,  width(u) = ‖φ(u)‖_{Λ⁻¹}
+//!
+//! With a diagonal Λ the feature vector is never built: ⟨θ, φ⟩ = Σ uᵀ Θ_l v over the layers' factors.
+//! The released code scales φ by m^{−1/2}; here that is `scale_features`.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::lambda::{Covariance, Diagonal, Lambda};
+use super::scorer::Scorer;
+use super::{Learner, RewardModel};
+use crate::data::{Layout, Pair};
+use crate::error::{Error, positive};
+use crate::linalg::scalar::Scalar;
+use crate::linalg::simd::{Arith, Job, dispatch};
+use crate::net::{Net, NetConfig, Params, Tangents};
+use crate::seed::Seed;
+
+/// Settings of NeuralLinLCB.
+///
+/// | name | default | purpose | range |
+/// |---|---|---|---|
+/// | `net` | L = 2, m = 20, layer norm | the network at initialisation | see [`NetConfig`] |
+/// | `lambda` | 0.1 | λ of the ridge regression | > 0 |
+/// | `covariance` | diagonal | the form of Λ | |
+/// | `scale_features` | false | φ = m^{−1/2} ∇f, as in the released code | |
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct NeuralLinearConfig {
+    /// The network.
+    pub net: NetConfig,
+    /// λ.
+    pub lambda: f64,
+    /// The form of Λ.
+    pub covariance: Covariance,
+    /// Whether features are scaled by m^{−1/2}.
+    pub scale_features: bool,
+}
+
+impl Default for NeuralLinearConfig {
+    fn default() -> Self {
+        NeuralLinearConfig {
+            net: NetConfig::default(),
+            lambda: 0.1,
+            covariance: Covariance::Diagonal,
+            scale_features: false,
+        }
+    }
+}
+
+/// The ridge regression on gradient features in training.
+#[derive(Debug, Clone)]
+pub struct NeuralLinear<T> {
+    net: Net,
+    layout: Layout,
+    weights: Params<T>,
+    lambda: Lambda<T>,
+    /// Σφr in the shape of a diagonal Λ; the exact forms keep their own.
+    target: Option<Diagonal<T>>,
+    one: Tangents<T>,
+}
+
+impl<T: Scalar> NeuralLinear<T> {
+    /// Checks the settings and draws W⁽⁰⁾ (stream `init`, the same as [`super::Neural`] from the same seed).
+    pub fn new(config: NeuralLinearConfig, layout: Layout, seed: Seed) -> Result<Self, Error> {
+        let net = Net::new(config.net.clone(), layout)?;
+        let weights = net.init(&mut seed.stream("init"));
+        Self::with_weights(config, layout, weights)
+    }
+
+    /// As [`NeuralLinear::new`], from given weights.
+    pub fn with_weights(config: NeuralLinearConfig, layout: Layout, weights: Params<T>) -> Result<Self, Error> {
+        positive("lambda", config.lambda)?;
+        let net = Net::new(config.net.clone(), layout)?;
+        let scale = if config.scale_features { 1.0 / (net.width() as f64).sqrt() } else { 1.0 };
+        let by_action = config.covariance == Covariance::PerAction;
+        let diagonal = !matches!(config.covariance, Covariance::Exact(_));
+        Ok(NeuralLinear {
+            lambda: Lambda::new(config.covariance, &net, layout, config.lambda, scale),
+            target: diagonal.then(|| Diagonal::new(&net, layout, T::ZERO, scale, by_action)),
+            one: Tangents::new(&net, 1),
+            net,
+            layout,
+            weights,
+        })
+    }
+}
+
+struct Observe<'a, 'b, T> {
+    model: &'a mut NeuralLinear<T>,
+    chosen: Pair<'b>,
+    reward: f64,
+}
+
+impl<T: Scalar> Job for Observe<'_, '_, T> {
+    type Out = ();
+
+    #[inline(always)]
+    fn run<A: Arith>(self) {
+        let NeuralLinear { net, layout, weights, lambda, target, one } = self.model;
+        let (action, block) = (self.chosen.action, layout.block(self.chosen.action));
+        net.write_input(self.chosen.x, net.input_mut(one, 1));
+        net.project::<T, A>(net.block(&weights.first, block), 0..1, one);
+        net.pass::<T, A>(&weights.rest, one);
+        lambda.add::<A>(net, one, block, action, self.reward);
+        if let Some(target) = target {
+            let e = [T::of(self.reward * target.scale_squared.sqrt())];
+            target.accumulate::<A, false>(net, one, block, action, &e);
+        }
+    }
+}
+
+impl<T: Scalar> Learner for NeuralLinear<T> {
+    fn observe(&mut self, chosen: Pair<'_>, reward: f64) {
+        dispatch(Observe { model: self, chosen, reward });
+    }
+
+    fn model(&mut self) -> Result<Arc<dyn RewardModel>, Error> {
+        let target = self.target.as_ref();
+        Ok(Arc::new(Scorer::new(&self.net, self.layout, &self.weights, &mut self.lambda, target, true)?))
+    }
+}

@@ -1,0 +1,547 @@
+//! Forward and backward pass for a batch of rows, and what follows from the factors of the gradient.
+//!
+//! Shapes: rows × ld, where ld is m rounded up to whole vectors. Per hidden layer l:
+//!
+//! ```text
+//! z_l = W_l h_{l−1} (+ b_l)                    δz_l = ∂f/∂z_l
+//! x̂_l = (z_l − mean) / √(var + 1e-5)           δx̂ = gain·δy;  δz = (δx̂ − mean(δx̂) − x̂·mean(δx̂·x̂)) / √(var + 1e-5)
+//! y_l = gain·x̂_l + offset                      δy_l = δh_l · 1[y_l > 0]
+//! h_l = max(y_l, 0)                            δh_l = W_{l+1}ᵀ δz_{l+1},  δh_{L−1} = s·W_L
+//! ```
+
+use std::ops::Range;
+
+use super::{Factor, Group, Net, Params};
+use crate::linalg::cholesky;
+use crate::linalg::dense::{LANES, accumulate, dot, multiply, total};
+use crate::linalg::scalar::Scalar;
+use crate::linalg::simd::{Arith, Job, dispatch};
+
+const LAYER_NORM_EPS: f64 = 1e-5;
+
+/// The factors of ∇f for a batch of rows, and f itself.
+#[derive(Debug, Clone)]
+pub struct Tangents<T> {
+    rows: usize,
+    ld: usize,
+    n_in: usize,
+    /// The inputs, rows × n_in.
+    input: Vec<T>,
+    layers: Vec<LayerTangents<T>>,
+    /// s·h_{L−1}.
+    output: Vec<T>,
+    f: Vec<T>,
+    /// rows × ld, for products.
+    scratch: Vec<T>,
+}
+
+/// Arrays of one hidden layer, rows × ld each.
+#[derive(Debug, Clone)]
+struct LayerTangents<T> {
+    /// x̂_l; unused without layer norm.
+    normal: Vec<T>,
+    /// 1/√(var + ε) per row; unused without layer norm.
+    inv_std: Vec<T>,
+    h: Vec<T>,
+    delta_y: Vec<T>,
+    /// δy_l·x̂_l; unused without layer norm.
+    delta_gain: Vec<T>,
+    delta_z: Vec<T>,
+    /// W_lᵀ with rows padded to ld; unused for the first layer.
+    transposed: Vec<T>,
+}
+
+impl<T: Scalar> Tangents<T> {
+    /// Room for up to `rows` rows at a time.
+    pub fn new(net: &Net, rows: usize) -> Self {
+        let array = || vec![T::ZERO; rows * net.ld];
+        let normed = |used: bool| if used { array() } else { Vec::new() };
+        let layer_norm = net.config.layer_norm;
+        let layers = (0..net.layers.len())
+            .map(|l| LayerTangents {
+                normal: normed(layer_norm),
+                inv_std: vec![T::ZERO; rows],
+                h: array(),
+                delta_y: array(),
+                delta_gain: normed(layer_norm),
+                delta_z: normed(layer_norm),
+                transposed: if l == 0 { Vec::new() } else { vec![T::ZERO; net.config.width * net.ld] },
+            })
+            .collect();
+        Tangents {
+            rows,
+            ld: net.ld,
+            n_in: net.n_in,
+            input: vec![T::ZERO; rows * net.n_in],
+            layers,
+            output: array(),
+            f: vec![T::ZERO; rows],
+            scratch: array(),
+        }
+    }
+
+    /// f of each row.
+    pub fn f(&self) -> &[T] {
+        &self.f[..self.rows]
+    }
+
+    /// The array of a factor u (rows × ld); `None` stands for ones.
+    fn factor(&self, factor: Factor) -> Option<&[T]> {
+        match factor {
+            // without layer norm y and z are the same
+            Factor::DeltaZ(l) if self.layers[l].delta_z.is_empty() => Some(&self.layers[l].delta_y),
+            Factor::DeltaZ(l) => Some(&self.layers[l].delta_z),
+            Factor::DeltaGain(l) => Some(&self.layers[l].delta_gain),
+            Factor::DeltaY(l) => Some(&self.layers[l].delta_y),
+            Factor::Output => Some(&self.output),
+            Factor::One => None,
+        }
+    }
+
+    /// The factor u of one row of a group, without padding.
+    fn u(&self, group: &Group, row: usize) -> Vec<f64> {
+        match self.factor(group.u) {
+            Some(u) => u[row * self.ld..][..group.n_out].iter().map(|v| v.wide()).collect(),
+            None => vec![1.0],
+        }
+    }
+
+    /// The factor v of one row of a group of weights: the input of its layer.
+    fn v(&self, group: &Group, row: usize) -> Option<Vec<f64>> {
+        let n_in = group.n_in?;
+        let (input, stride) = match group.u {
+            Factor::DeltaZ(0) => (&self.input, self.n_in),
+            Factor::DeltaZ(l) => (&self.layers[l - 1].h, self.ld),
+            _ => unreachable!("only weights have inputs"),
+        };
+        Some(input[row * stride..][..n_in].iter().map(|v| v.wide()).collect())
+    }
+
+    /// ‖∇f‖² of one row.
+    pub fn norm_squared(&self, net: &Net, row: usize) -> f64 {
+        let square = |v: Vec<f64>| v.iter().map(|v| v * v).sum::<f64>();
+        net.groups().map(|g| square(self.u(&g, row)) * self.v(&g, row).map_or(1.0, square)).sum()
+    }
+
+    /// The whole gradient ∇f of one row, whose input lies in `block`, group after group without padding:
+    /// weights input-major, W_1 with all its blocks.
+    pub fn expand(&self, net: &Net, block: usize, row: usize, out: &mut [f64]) {
+        let mut at = 0;
+        for group in net.groups() {
+            let u = self.u(&group, row);
+            let v = self.v(&group, row).unwrap_or_else(|| vec![1.0]);
+            let size = u.len() * v.len();
+            let total = if group.first { size * net.n_blocks } else { size };
+            let whole = &mut out[at..at + total];
+            whole.fill(0.0);
+            let own = if group.first { &mut whole[block * size..(block + 1) * size] } else { whole };
+            for (row, v) in own.chunks_exact_mut(u.len()).zip(&v) {
+                for (out, u) in row.iter_mut().zip(&u) {
+                    *out = u * v;
+                }
+            }
+            at += total;
+        }
+    }
+
+    /// The factors of one row, kept for [`Net::gram`]: u and, for weights, v of each group.
+    pub(crate) fn factors(&self, net: &Net, row: usize) -> Vec<(Vec<f64>, Option<Vec<f64>>)> {
+        net.groups().map(|g| (self.u(&g, row), self.v(&g, row))).collect()
+    }
+}
+
+impl Net {
+    /// f and the factors of ∇f for rows whose inputs (rows × n_in) all lie in `block`.
+    pub fn tangents<T: Scalar>(&self, params: &Params<T>, block: usize, input: &[T], out: &mut Tangents<T>) {
+        let first = self.block(&params.first, block);
+        dispatch(Backward { net: self, first, rest: &params.rest, input, out });
+    }
+
+    /// As [`Net::tangents`], inside a job.
+    #[inline(always)]
+    pub(crate) fn tangents_in<T: Scalar, A: Arith>(
+        &self,
+        first: &[T],
+        rest: &[T],
+        input: &[T],
+        out: &mut Tangents<T>,
+    ) {
+        let rows = input.len() / self.n_in;
+        out.rows = rows;
+        out.input[..input.len()].copy_from_slice(input);
+        self.project::<T, A>(first, 0..rows, out);
+        self.pass::<T, A>(rest, out);
+    }
+
+    /// z_1 = W_1 x of the given rows, whose inputs are in place and lie in the block `first`.
+    #[inline(always)]
+    pub(crate) fn project<T: Scalar, A: Arith>(&self, first: &[T], rows: Range<usize>, out: &mut Tangents<T>) {
+        let input = &out.input[rows.start * self.n_in..rows.end * self.n_in];
+        let z = &mut out.layers[0].h[rows.start * self.ld..rows.end * self.ld];
+        multiply::<T, A, false>(input, self.n_in, self.n_in, first, self.ld, z);
+    }
+
+    /// Everything after [`Net::project`], forward and backward, for all rows.
+    #[inline(always)]
+    pub(crate) fn pass<T: Scalar, A: Arith>(&self, rest: &[T], out: &mut Tangents<T>) {
+        self.forward::<T, A>(rest, out);
+        self.backward::<T, A>(rest, out);
+    }
+
+    /// Fills x̂, h and f; z_1 is in place.
+    #[inline(always)]
+    fn forward<T: Scalar, A: Arith>(&self, rest: &[T], out: &mut Tangents<T>) {
+        let ld = self.ld;
+        let rows = 0..out.rows;
+        let span = 0..rows.end * ld;
+        for l in 0..self.layers.len() {
+            let layer = &self.layers[l];
+            let (before, own) = out.layers.split_at_mut(l);
+            let own = &mut own[0];
+            let h = &mut own.h[span.clone()];
+            if l > 0 {
+                let weight = &rest[layer.weight..][..layer.n_in * ld];
+                multiply::<T, A, false>(&before[l - 1].h[span.clone()], ld, layer.n_in, weight, ld, h);
+            }
+            if let Some(at) = layer.bias {
+                let bias = &rest[at..at + ld];
+                for row in h.chunks_exact_mut(ld) {
+                    for i in 0..ld {
+                        row[i] += bias[i];
+                    }
+                }
+            }
+            if let (Some(gain), Some(offset)) = (layer.gain, layer.offset) {
+                let (gain, offset) = (&rest[gain..gain + ld], &rest[offset..offset + ld]);
+                let normal = &mut own.normal[span.clone()];
+                let inv_std = &mut own.inv_std[rows.clone()];
+                for ((h, normal), inv_std) in
+                    h.chunks_exact_mut(ld).zip(normal.chunks_exact_mut(ld)).zip(inv_std.iter_mut())
+                {
+                    *inv_std = self.normalise::<T, A>(h, normal);
+                    for i in 0..ld {
+                        h[i] = A::madd(gain[i], normal[i], offset[i]);
+                    }
+                }
+            }
+            for v in h.iter_mut() {
+                *v = if *v > T::ZERO { *v } else { T::ZERO };
+            }
+        }
+        let last = &out.layers[self.layers.len() - 1].h[span.clone()];
+        let (scale, weight) = (self.output_scale::<T>(), &rest[self.output..self.output + ld]);
+        let bias = self.output_bias.map_or(T::ZERO, |at| rest[at]);
+        for ((h, output), f) in
+            last.chunks_exact(ld).zip(out.output[span].chunks_exact_mut(ld)).zip(&mut out.f[rows])
+        {
+            *f = A::madd(scale, dot::<T, A>(h, weight), bias);
+            for i in 0..ld {
+                output[i] = scale * h[i];
+            }
+        }
+    }
+
+    /// x̂ = (z − mean)/√(var + ε) over the m real units, zero in the padding; returns 1/√(var + ε).
+    #[inline(always)]
+    fn normalise<T: Scalar, A: Arith>(&self, z: &[T], normal: &mut [T]) -> T {
+        let m = self.config.width;
+        let inv_m = T::of(1.0 / m as f64);
+        let mean = lanes_sum(z) * inv_m; // the padding of z is zero
+        for i in 0..z.len() {
+            normal[i] = z[i] - mean;
+        }
+        normal[m..].fill(T::ZERO);
+        let variance = dot::<T, A>(normal, normal) * inv_m;
+        let inv_std = T::ONE / (variance + T::of(LAYER_NORM_EPS)).root();
+        for v in normal.iter_mut() {
+            *v = *v * inv_std;
+        }
+        inv_std
+    }
+
+    /// Fills δy, δz and δgain from the output back to the first layer.
+    #[inline(always)]
+    fn backward<T: Scalar, A: Arith>(&self, rest: &[T], out: &mut Tangents<T>) {
+        let ld = self.ld;
+        let rows = 0..out.rows;
+        let span = 0..rows.end * ld;
+        let scale = self.output_scale::<T>();
+        let inv_m = T::of(1.0 / self.config.width as f64);
+        for l in (0..self.layers.len()).rev() {
+            let (own, after) = out.layers.split_at_mut(l + 1);
+            let own = &mut own[l];
+            let delta_y = &mut own.delta_y[span.clone()];
+            // δh
+            if let Some(next) = after.first_mut() {
+                let weight = &rest[self.layers[l + 1].weight..][..self.config.width * ld];
+                transpose(weight, ld, self.config.width, &mut next.transposed);
+                let delta_z = if next.delta_z.is_empty() { &next.delta_y } else { &next.delta_z };
+                let m = self.config.width;
+                multiply::<T, A, false>(&delta_z[span.clone()], ld, m, &next.transposed, ld, delta_y);
+            } else {
+                let weight = &rest[self.output..self.output + ld];
+                for row in delta_y.chunks_exact_mut(ld) {
+                    for i in 0..ld {
+                        row[i] = scale * weight[i];
+                    }
+                }
+            }
+            // δy
+            for (delta, h) in delta_y.iter_mut().zip(&own.h[span.clone()]) {
+                *delta = if *h > T::ZERO { *delta } else { T::ZERO };
+            }
+            // δz
+            let Some(gain) = self.layers[l].gain else { continue };
+            let gain = &rest[gain..gain + ld];
+            let rows = rows.clone();
+            let normal = own.normal[span.clone()].chunks_exact(ld);
+            let delta_gain = own.delta_gain[span.clone()].chunks_exact_mut(ld);
+            let delta_z = own.delta_z[span.clone()].chunks_exact_mut(ld);
+            for ((((delta_y, normal), delta_gain), delta_z), inv_std) in
+                delta_y.chunks_exact(ld).zip(normal).zip(delta_gain).zip(delta_z).zip(&own.inv_std[rows])
+            {
+                for i in 0..ld {
+                    delta_gain[i] = delta_y[i] * normal[i];
+                }
+                let mean_delta = dot::<T, A>(delta_y, gain) * inv_m;
+                let mean_both = dot::<T, A>(delta_gain, gain) * inv_m;
+                for i in 0..ld {
+                    let centred = A::madd(gain[i], delta_y[i], -mean_delta);
+                    delta_z[i] = *inv_std * A::madd(-normal[i], mean_both, centred);
+                }
+                delta_z[self.config.width..].fill(T::ZERO);
+            }
+        }
+    }
+
+    /// out_r = Σ over all parameters of c·g (or c·g² if `SQUARE`), for coefficients `first`, `rest` in the shape of
+    /// the parameters: one matrix product per layer on the factors.
+    #[inline(always)]
+    pub(crate) fn contract<T: Scalar, A: Arith, const SQUARE: bool>(
+        &self,
+        first: &[T],
+        rest: &[T],
+        tangents: &mut Tangents<T>,
+        out: &mut [T],
+    ) {
+        let ld = self.ld;
+        let rows = tangents.rows;
+        let mut scratch = std::mem::take(&mut tangents.scratch);
+        let product = &mut scratch[..rows * ld];
+        out[..rows].fill(T::ZERO);
+        for group in self.groups() {
+            if let Some(n_in) = group.n_in {
+                if group.first {
+                    multiply::<T, A, SQUARE>(&tangents.input[..rows * n_in], n_in, n_in, first, ld, product);
+                } else {
+                    let Factor::DeltaZ(l) = group.u else { unreachable!("only weights have inputs") };
+                    let input = &tangents.layers[l - 1].h[..rows * ld];
+                    multiply::<T, A, SQUARE>(input, ld, n_in, &rest[group.at..][..n_in * ld], ld, product);
+                }
+                let u = tangents.factor(group.u).expect("weights have factors");
+                for ((out, u), c) in out.iter_mut().zip(u.chunks_exact(ld)).zip(product.chunks_exact(ld)) {
+                    *out += weigh::<T, A, SQUARE>(u, c);
+                }
+            } else if let Some(u) = tangents.factor(group.u) {
+                let c = &rest[group.at..group.at + ld];
+                for (out, u) in out.iter_mut().zip(u.chunks_exact(ld)).take(rows) {
+                    *out += weigh::<T, A, SQUARE>(u, c);
+                }
+            } else {
+                for out in &mut out[..rows] {
+                    *out += rest[group.at];
+                }
+            }
+        }
+        tangents.scratch = scratch;
+    }
+
+    /// into += Σ_r e_r·g_r (or e_r·g_r² if `SQUARE`) over the block's part of W_1, for the given rows.
+    #[inline(always)]
+    pub(crate) fn accumulate_first<T: Scalar, A: Arith, const SQUARE: bool>(
+        &self,
+        tangents: &mut Tangents<T>,
+        rows: Range<usize>,
+        e: &[T],
+        into: &mut [T],
+    ) {
+        self.accumulate_weights::<T, A, SQUARE>(tangents, 0, rows, e, into);
+    }
+
+    /// into += Σ_r e_r·g_r (or e_r·g_r² if `SQUARE`) over all parameters but W_1, for all rows.
+    #[inline(always)]
+    pub(crate) fn accumulate_rest<T: Scalar, A: Arith, const SQUARE: bool>(
+        &self,
+        tangents: &mut Tangents<T>,
+        e: &[T],
+        into: &mut [T],
+    ) {
+        let ld = self.ld;
+        let rows = tangents.rows;
+        for group in self.groups().filter(|g| !g.first) {
+            if let (Some(n_in), Factor::DeltaZ(l)) = (group.n_in, group.u) {
+                self.accumulate_weights::<T, A, SQUARE>(tangents, l, 0..rows, e, &mut into[group.at..][..n_in * ld]);
+            } else if let Some(u) = tangents.factor(group.u) {
+                let into = &mut into[group.at..group.at + ld];
+                for (u, &e) in u.chunks_exact(ld).zip(&e[..rows]) {
+                    for i in 0..ld {
+                        into[i] = A::madd(e, if SQUARE { u[i] * u[i] } else { u[i] }, into[i]);
+                    }
+                }
+            } else {
+                for &e in &e[..rows] {
+                    into[group.at] += e;
+                }
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn accumulate_weights<T: Scalar, A: Arith, const SQUARE: bool>(
+        &self,
+        tangents: &mut Tangents<T>,
+        l: usize,
+        rows: Range<usize>,
+        e: &[T],
+        into: &mut [T],
+    ) {
+        let ld = self.ld;
+        let mut scratch = std::mem::take(&mut tangents.scratch);
+        let scaled = &mut scratch[..rows.len() * ld];
+        let u = tangents.factor(Factor::DeltaZ(l)).expect("weights have factors");
+        let u = &u[rows.start * ld..rows.end * ld];
+        for ((scaled, u), &e) in scaled.chunks_exact_mut(ld).zip(u.chunks_exact(ld)).zip(&e[rows.clone()]) {
+            for i in 0..ld {
+                scaled[i] = e * if SQUARE { u[i] * u[i] } else { u[i] };
+            }
+        }
+        if l == 0 {
+            let input = &tangents.input[rows.start * self.n_in..rows.end * self.n_in];
+            accumulate::<T, A, SQUARE>(input, self.n_in, self.n_in, scaled, ld, into);
+        } else {
+            let input = &tangents.layers[l - 1].h[rows.start * ld..rows.end * ld];
+            accumulate::<T, A, SQUARE>(input, ld, self.layers[l].n_in, scaled, ld, into);
+        }
+        tangents.scratch = scratch;
+    }
+
+    /// Sets the number of rows and gives their inputs, to be filled before [`Net::project`].
+    pub(crate) fn input_mut<'a, T: Scalar>(&self, tangents: &'a mut Tangents<T>, rows: usize) -> &'a mut [T] {
+        tangents.rows = rows;
+        &mut tangents.input[..rows * self.n_in]
+    }
+
+    /// ⟨∇f(x_i), ∇f(y_j)⟩ for all i, j: Σ over the groups of (u_i·u_j)(v_i·v_j), where the inputs of W_1 meet only
+    /// within the same block. Factors are given group by group, rows × length, with the block of each row.
+    pub(crate) fn gram(&self, a: &FactorRows, b: &FactorRows, out: &mut [f64]) {
+        let (rows, cols) = (a.blocks.len(), b.blocks.len());
+        out.fill(0.0);
+        let mut u = vec![0.0; rows * cols];
+        let mut v = vec![0.0; rows * cols];
+        for (g, group) in self.groups().enumerate() {
+            cholesky::gram(&a.u[g], &b.u[g], group.n_out, &mut u);
+            if let Some(n_in) = group.n_in {
+                cholesky::gram(&a.v[g], &b.v[g], n_in, &mut v);
+                if group.first {
+                    for i in 0..rows {
+                        for j in 0..cols {
+                            if a.blocks[i] != b.blocks[j] {
+                                v[i * cols + j] = 0.0;
+                            }
+                        }
+                    }
+                }
+                u.iter_mut().zip(&v).for_each(|(u, v)| *u *= v);
+            }
+            out.iter_mut().zip(&u).for_each(|(out, u)| *out += u);
+        }
+    }
+}
+
+/// The factors of many gradients, group by group; grows by rows.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct FactorRows {
+    u: Vec<Vec<f64>>,
+    v: Vec<Vec<f64>>,
+    blocks: Vec<usize>,
+}
+
+impl FactorRows {
+    /// Appends row `row` of the tangents, whose input lies in `block`.
+    pub(crate) fn push<T: Scalar>(&mut self, net: &Net, tangents: &Tangents<T>, block: usize, row: usize) {
+        let factors = tangents.factors(net, row);
+        self.u.resize(factors.len(), Vec::new());
+        self.v.resize(factors.len(), Vec::new());
+        for (g, (u, v)) in factors.into_iter().enumerate() {
+            self.u[g].extend(u);
+            self.v[g].extend(v.into_iter().flatten());
+        }
+        self.blocks.push(block);
+    }
+
+    /// Number of rows.
+    pub(crate) fn len(&self) -> usize {
+        self.blocks.len()
+    }
+
+    /// A copy of some rows.
+    pub(crate) fn slice(&self, rows: Range<usize>) -> FactorRows {
+        let n = self.len().max(1);
+        let cut = |arrays: &[Vec<f64>]| {
+            arrays.iter().map(|a| a[a.len() / n * rows.start..a.len() / n * rows.end].to_vec()).collect()
+        };
+        FactorRows { u: cut(&self.u), v: cut(&self.v), blocks: self.blocks[rows.clone()].to_vec() }
+    }
+}
+
+struct Backward<'a, T> {
+    net: &'a Net,
+    first: &'a [T],
+    rest: &'a [T],
+    input: &'a [T],
+    out: &'a mut Tangents<T>,
+}
+
+impl<T: Scalar> Job for Backward<'_, T> {
+    type Out = ();
+    #[inline(always)]
+    fn run<A: Arith>(self) {
+        self.net.tangents_in::<T, A>(self.first, self.rest, self.input, self.out);
+    }
+}
+
+/// Σ u·c, or Σ u²·c.
+#[inline(always)]
+fn weigh<T: Scalar, A: Arith, const SQUARE: bool>(u: &[T], c: &[T]) -> T {
+    if !SQUARE {
+        return dot::<T, A>(u, c);
+    }
+    let mut acc = [T::ZERO; LANES];
+    for (u, c) in u.chunks_exact(LANES).zip(c.chunks_exact(LANES)) {
+        for l in 0..LANES {
+            acc[l] = A::madd(u[l] * u[l], c[l], acc[l]);
+        }
+    }
+    total(acc)
+}
+
+#[inline(always)]
+fn lanes_sum<T: Scalar>(v: &[T]) -> T {
+    let mut acc = [T::ZERO; LANES];
+    for v in v.chunks_exact(LANES) {
+        for l in 0..LANES {
+            acc[l] += v[l];
+        }
+    }
+    total(acc)
+}
+
+/// Wᵀ of an input-major weight (n × ld, n real outputs).
+#[inline(always)]
+fn transpose<T: Scalar>(w: &[T], ld: usize, n: usize, out: &mut [T]) {
+    for i in 0..n {
+        for j in 0..n {
+            out[i * ld + j] = w[j * ld + i];
+        }
+    }
+}
