@@ -114,7 +114,7 @@ pub struct Neural<T> {
 struct Replay {
     x: Vec<f32>,
     blocks: Vec<u32>,
-    rewards: Vec<f32>,
+    rewards: Vec<f64>,
 }
 
 /// Memory that every step uses again.
@@ -187,6 +187,14 @@ impl<T: Scalar> Neural<T> {
         &self.weights
     }
 
+    /// Λ_t where it is one diagonal over all parameters.
+    pub fn lambda_diagonal(&self) -> Option<Params<T>> {
+        match &self.lambda {
+            Lambda::Diagonal(d) if !d.by_action => Some(Params { first: d.first.clone(), rest: d.rest.clone() }),
+            _ => None,
+        }
+    }
+
     /// f and ∇f of one pair at the current weights, into `work.one`.
     #[inline(always)]
     fn tangents_of<A: Arith>(&mut self, chosen: Pair<'_>) {
@@ -219,10 +227,10 @@ impl<T: Scalar> Neural<T> {
         touched[block] = false;
     }
 
-    /// One step of B-mode on a batch drawn from the replay.
+    /// One step of B-mode on the rounds in `work.drawn`.
     #[inline(always)]
     fn step_batch<A: Arith>(&mut self) {
-        self.draw_batch();
+        self.sort_batch();
         let Work { grad, touched, batch, e, sorted, starts, .. } = &mut self.work;
         let (n, d, n_in) = (sorted.len(), self.layout.dim, self.net.n_in());
         let input = self.net.input_mut(batch, n);
@@ -236,7 +244,7 @@ impl<T: Scalar> Neural<T> {
         self.net.pass::<T, A>(&self.weights.rest, batch);
         let inv_n = T::of(1.0 / n as f64);
         for ((e, f), &i) in e.iter_mut().zip(batch.f()).zip(sorted.iter()) {
-            *e = (*f - T::of_f32(self.replay.rewards[i as usize])) * inv_n;
+            *e = (*f - T::of(self.replay.rewards[i as usize])) * inv_n;
         }
         for (block, rows) in blocks() {
             let first = self.net.block_mut(&mut grad.first, block);
@@ -250,15 +258,20 @@ impl<T: Scalar> Neural<T> {
         touched.fill(false);
     }
 
-    /// Draws the rounds of a batch with replacement and sorts them by block.
+    /// Draws the rounds of a batch with replacement.
     #[inline(always)]
     fn draw_batch(&mut self) {
-        let Work { drawn, sorted, starts, .. } = &mut self.work;
         let n = self.replay.rewards.len() as u64;
-        for i in drawn.iter_mut() {
+        for i in self.work.drawn.iter_mut() {
             // ⌊u·n/2⁶⁴⌋: off from uniform by at most n/2⁶⁴
             *i = ((u128::from(self.batches.next_u64()) * u128::from(n)) >> 64) as u32;
         }
+    }
+
+    /// Sorts the drawn rounds by block.
+    #[inline(always)]
+    fn sort_batch(&mut self) {
+        let Work { drawn, sorted, starts, .. } = &mut self.work;
         if starts.len() == 2 {
             starts[1] = drawn.len() as u32;
             sorted.copy_from_slice(drawn);
@@ -300,6 +313,7 @@ impl<T: Scalar> Job for Observe<'_, '_, T> {
             Mode::Single => neural.step_single::<A>(chosen, reward),
             Mode::Batch { steps, .. } => {
                 for _ in 0..steps {
+                    neural.draw_batch();
                     neural.step_batch::<A>();
                 }
             }
@@ -317,7 +331,7 @@ impl<T: Scalar> Learner for Neural<T> {
         if self.config.mode != Mode::Single {
             self.replay.x.extend_from_slice(chosen.x);
             self.replay.blocks.push(self.layout.block(chosen.action) as u32);
-            self.replay.rewards.push(reward as f32);
+            self.replay.rewards.push(reward);
         }
         dispatch(Observe { neural: self, chosen, reward });
     }
@@ -325,5 +339,62 @@ impl<T: Scalar> Learner for Neural<T> {
     fn model(&mut self) -> Result<Arc<dyn RewardModel>, Error> {
         let scorer = Scorer::new(&self.net, self.layout, &self.weights, &mut self.lambda, None, false)?;
         Ok(Arc::new(scorer))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::linalg::simd::{Fused, Plain};
+    use crate::net::{Init, OutputScale, Tensors};
+    use serde_json::Value;
+
+    fn pairs(v: &Value) -> Vec<(Vec<f32>, usize, f64)> {
+        let numbers = |v: &Value| v.as_array().unwrap().iter().map(|v| v.as_f64().unwrap() as f32).collect();
+        let pair = |p: &Value| (numbers(&p["x"]), p["action"].as_u64().unwrap() as usize, p["reward"].as_f64().unwrap());
+        v.as_array().unwrap().iter().map(pair).collect()
+    }
+
+    /// Three Adam steps on one fixed batch, against JAX, on the fused and on the plain path.
+    #[test]
+    fn batch_steps_work_like_jax_on_every_path() {
+        let golden: Value = serde_json::from_str(include_str!("../../tests/golden/net.json")).unwrap();
+        for case in golden["cases"].as_array().unwrap() {
+            let size = |key: &str| case[key].as_u64().unwrap() as usize;
+            let encoding = serde_json::from_value(case["encoding"].clone()).unwrap();
+            let layout = Layout { dim: size("dim"), n_actions: size("n_actions"), encoding };
+            let one = case["output_scale"] == "one";
+            let net = NetConfig {
+                depth: size("depth"),
+                width: size("width"),
+                layer_norm: case["layer_norm"].as_bool().unwrap(),
+                biases: case["biases"].as_bool().unwrap(),
+                output_scale: if one { OutputScale::One } else { OutputScale::SqrtWidth },
+                init: Init::Block,
+                duplicate_input: false,
+            };
+            let rounds = pairs(&case["rounds"]);
+            let mode = Mode::Batch { steps: 3, batch: rounds.len() };
+            let optimiser = Optimiser::Adam { lr: 0.01, l2: 0.01, towards: Towards::Zero };
+            let config = NeuralConfig { net, mode, optimiser, ..NeuralConfig::default() };
+            let initial: Tensors = serde_json::from_value(case["params"].clone()).unwrap();
+            let want: Tensors = serde_json::from_value(case["batch"]["final_params"].clone()).unwrap();
+            for fused in [true, false] {
+                let weights = Net::new(config.net.clone(), layout).unwrap().pack(&initial).unwrap();
+                let mut model = Neural::<f64>::with_weights(config.clone(), layout, Seed::new(0), weights).unwrap();
+                for (i, (x, action, reward)) in rounds.iter().enumerate() {
+                    model.replay.x.extend_from_slice(x);
+                    model.replay.blocks.push(layout.block(*action) as u32);
+                    model.replay.rewards.push(*reward);
+                    model.work.drawn[i] = i as u32;
+                }
+                for _ in 0..3 {
+                    if fused { model.step_batch::<Fused>() } else { model.step_batch::<Plain>() }
+                }
+                let want: Params<f64> = model.net.pack(&want).unwrap();
+                let distance = model.weights.distance_squared(&want).sqrt();
+                assert!(distance < 1e-12, "{}: {distance}", case["name"]);
+            }
+        }
     }
 }

@@ -19,12 +19,14 @@
 mod init;
 pub(crate) mod optim;
 mod tangent;
+mod tensors;
 
 use serde::{Deserialize, Serialize};
 
 pub use optim::{Optimiser, Schedule, Towards};
 pub(crate) use tangent::FactorRows;
 pub use tangent::Tangents;
+pub use tensors::Tensors;
 
 use crate::data::Layout;
 use crate::error::{Error, at_least};

@@ -144,6 +144,22 @@ impl<T: Scalar> Tangents<T> {
         }
     }
 
+    /// ∇f of one row, whose input lies in `block`, in the shape of the parameters.
+    pub fn gradient(&self, net: &Net, block: usize, row: usize) -> Params<T> {
+        let mut out = net.zeros();
+        for group in net.groups() {
+            let u = self.u(&group, row);
+            let v = self.v(&group, row).unwrap_or_else(|| vec![1.0]);
+            let into = if group.first { net.block_mut(&mut out.first, block) } else { &mut out.rest[group.at..] };
+            for (j, v) in v.iter().enumerate() {
+                for (i, u) in u.iter().enumerate() {
+                    into[j * net.ld + i] = T::of(u * v);
+                }
+            }
+        }
+        out
+    }
+
     /// The factors of one row, kept for [`Net::gram`]: u and, for weights, v of each group.
     pub(crate) fn factors(&self, net: &Net, row: usize) -> Vec<(Vec<f64>, Option<Vec<f64>>)> {
         net.groups().map(|g| (self.u(&g, row), self.v(&g, row))).collect()

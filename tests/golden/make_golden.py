@@ -137,12 +137,17 @@ def encode(case, points):
     return np.stack([explicit(case, point) for point in points])
 
 
+def as_f32(x):
+    """Contexts are stored in float32 by the Rust side: only numbers that survive that."""
+    return x.astype(np.float32).astype(np.float64)
+
+
 def draw_points(rng, dim, n_actions, count, rewards):
-    """Contexts rounded to four digits; the actions cover all of them."""
+    """Contexts exact in float32; the actions cover all of them."""
     actions = rng.permutation(np.arange(count) % n_actions)
     points = []
     for action in actions:
-        point = {"x": np.round(rng.normal(size=dim), 4), "action": int(action)}
+        point = {"x": as_f32(np.round(rng.normal(size=dim), 4)), "action": int(action)}
         if rewards:
             point["reward"] = round(rng.uniform(), 3)
         points.append(point)
@@ -420,7 +425,7 @@ def kernel_points(rng, encoding):
         inputs[i] = near({"x": rounds[4 * i]["x"], "action": rounds[4 * i]["action"]}, 0.04)
     for point in rounds + inputs:
         norm = np.linalg.norm(point["x"]) if encoding == "per-action" else 1.0
-        point["x"] = point["x"] / norm
+        point["x"] = as_f32(point["x"] / norm)
     return rounds, inputs
 
 

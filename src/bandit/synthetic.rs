@@ -1,0 +1,168 @@
+//! The synthetic bandits of Section 6.1, after Zhou et al. (2020):
+//!
+//! h_1(u) = 10(uᵀa)²,  h_2(u) = uᵀAᵀAu,  h_3(u) = cos(3uᵀa)
+//!
+//! with ‖a‖ = 1 drawn uniformly from the sphere, A_ij ~ N(0, 1), d = 20, K = 30, reward = h + ξ.
+//!
+//! | | the paper's text | the released code |
+//! |---|---|---|
+//! | contexts | K vectors per round, uniform on the sphere, one shared h | one vector per round, uniform in the cube then normalised, an own h per action |
+//! | ξ ~ N(0, 0.1) | variance 0.1 | standard deviation 0.1 |
+
+use rand::RngExt;
+use rand_distr::{Distribution, StandardNormal};
+use serde::{Deserialize, Serialize};
+
+use super::{Bandit, gaussian};
+use crate::data::{Contexts, Eligible, Encoding, Layout};
+use crate::error::{Error, at_least, not_negative};
+use crate::seed::Stream;
+
+/// The reward function h.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RewardFunction {
+    /// h_1(u) = 10(uᵀa)².
+    Quadratic,
+    /// h_2(u) = uᵀAᵀAu.
+    Quadratic2,
+    /// h_3(u) = cos(3uᵀa).
+    Cosine,
+}
+
+/// Which form of the contexts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ContextForm {
+    /// K vectors per round, uniform on the unit sphere; one h for all.
+    PerAction,
+    /// One vector per round, uniform in the cube [−1, 1]^d and normalised; one h per action.
+    Shared,
+}
+
+/// Settings of a synthetic bandit.
+///
+/// | name | default | purpose | range |
+/// |---|---|---|---|
+/// | `reward` | quadratic | h | |
+/// | `form` | per action | the paper's or the released contexts | |
+/// | `dim` | 20 | d | ≥ 1 |
+/// | `n_actions` | 30 | K | ≥ 1 |
+/// | `noise_std` | √0.1 | standard deviation of ξ | ≥ 0 |
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct SyntheticConfig {
+    /// h.
+    pub reward: RewardFunction,
+    /// The form of the contexts.
+    pub form: ContextForm,
+    /// d.
+    pub dim: usize,
+    /// K.
+    pub n_actions: usize,
+    /// Standard deviation of ξ.
+    pub noise_std: f64,
+}
+
+impl Default for SyntheticConfig {
+    fn default() -> Self {
+        SyntheticConfig {
+            reward: RewardFunction::Quadratic,
+            form: ContextForm::PerAction,
+            dim: 20,
+            n_actions: 30,
+            noise_std: 0.1f64.sqrt(),
+        }
+    }
+}
+
+/// A synthetic bandit: the drawn a or A.
+#[derive(Debug, Clone)]
+pub struct Synthetic {
+    config: SyntheticConfig,
+    /// One a (d) or A (d × d, row-major), or one per action.
+    parameters: Vec<Vec<f64>>,
+}
+
+impl Synthetic {
+    /// Checks the settings and draws a or A.
+    pub fn new(config: SyntheticConfig, rng: &mut Stream) -> Result<Self, Error> {
+        at_least("dim", 1, "at least 1", config.dim)?;
+        at_least("n_actions", 1, "at least 1", config.n_actions)?;
+        not_negative("noise_std", config.noise_std)?;
+        let (n, d) = match config.form {
+            ContextForm::PerAction => (1, config.dim),
+            ContextForm::Shared => (config.n_actions, config.dim),
+        };
+        let mut one = || match (config.reward, config.form) {
+            (RewardFunction::Quadratic2, _) => (0..d * d).map(|_| StandardNormal.sample(rng)).collect(),
+            (_, ContextForm::PerAction) => on_sphere(d, rng),
+            (_, ContextForm::Shared) => from_cube(d, rng),
+        };
+        Ok(Synthetic { parameters: (0..n).map(|_| one()).collect(), config })
+    }
+
+    /// h(u), for the parameters of one action.
+    fn h(&self, parameters: &[f64], u: &[f32]) -> f64 {
+        let dot = |a: &[f64]| a.iter().zip(u).map(|(a, &u)| a * f64::from(u)).sum::<f64>();
+        match self.config.reward {
+            RewardFunction::Quadratic => 10.0 * dot(parameters).powi(2),
+            RewardFunction::Quadratic2 => parameters.chunks_exact(u.len()).map(|row| dot(row).powi(2)).sum(),
+            RewardFunction::Cosine => (3.0 * dot(parameters)).cos(),
+        }
+    }
+}
+
+impl Bandit for Synthetic {
+    fn layout(&self) -> Layout {
+        let encoding = match self.config.form {
+            ContextForm::PerAction => Encoding::PerAction,
+            ContextForm::Shared => Encoding::Disjoint,
+        };
+        Layout { dim: self.config.dim, n_actions: self.config.n_actions, encoding }
+    }
+
+    fn contexts(&self, n: usize, rng: &mut Stream) -> Result<Contexts, Error> {
+        let d = self.config.dim;
+        let (rows, draw): (usize, fn(usize, &mut Stream) -> Vec<f64>) = match self.config.form {
+            ContextForm::PerAction => (n * self.config.n_actions, on_sphere),
+            ContextForm::Shared => (n, from_cube),
+        };
+        let mut x = Vec::with_capacity(rows * d);
+        for _ in 0..rows {
+            x.extend(draw(d, rng).into_iter().map(|v| v as f32));
+        }
+        Contexts::new(self.layout(), x, Eligible::All)
+    }
+
+    fn expected_rewards(&self, contexts: &Contexts) -> Vec<f64> {
+        let mut out = Vec::with_capacity(contexts.n_pairs());
+        for t in 0..contexts.n_rounds() {
+            for place in 0..contexts.pairs(t).len() {
+                let pair = contexts.pair(t, place);
+                out.push(self.h(&self.parameters[pair.action % self.parameters.len()], pair.x));
+            }
+        }
+        out
+    }
+
+    fn draw_reward(&self, expected: f64, rng: &mut Stream) -> f64 {
+        gaussian(expected, self.config.noise_std, rng)
+    }
+}
+
+/// Uniform on the unit sphere.
+fn on_sphere(d: usize, rng: &mut Stream) -> Vec<f64> {
+    normalised((0..d).map(|_| StandardNormal.sample(rng)).collect())
+}
+
+/// Uniform in the cube, then normalised.
+fn from_cube(d: usize, rng: &mut Stream) -> Vec<f64> {
+    normalised((0..d).map(|_| 2.0 * rng.random::<f64>() - 1.0).collect())
+}
+
+fn normalised(mut v: Vec<f64>) -> Vec<f64> {
+    let norm = v.iter().map(|v| v * v).sum::<f64>().sqrt();
+    v.iter_mut().for_each(|v| *v /= norm);
+    v
+}
