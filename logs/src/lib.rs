@@ -1,1 +1,11 @@
-//! logs
+//! Everything of neuralcb that touches a file: logs of decisions, policy tables, and writing that is never half done.
+
+pub mod atomic;
+mod error;
+mod simulated;
+mod table;
+
+pub use atomic::OutDir;
+pub use error::FileError;
+pub use simulated::write_log;
+pub use table::read_policy_table;

@@ -138,7 +138,10 @@ mod tests {
         let log = LoggedData::new(contexts.unwrap(), vec![2, 1], vec![0.0, 1.0], Some(vec![1.0, 0.25])).unwrap();
         assert_eq!(log.contexts().pairs(1), 1..3);
         assert_eq!(log.round(0).chosen, Pair { x: &[0.0, 1.0], action: 2 });
-        assert_eq!(log.round(1), Round { chosen: Pair { x: &[4.0, 5.0], action: 1 }, reward: 1.0, propensity: Some(0.25) });
+        assert_eq!(
+            log.round(1),
+            Round { chosen: Pair { x: &[4.0, 5.0], action: 1 }, reward: 1.0, propensity: Some(0.25) }
+        );
         assert_eq!(log.contexts().place(0, 1), None);
     }
 

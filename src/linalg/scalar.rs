@@ -35,13 +35,17 @@ pub trait Scalar:
     fn wide(self) -> f64;
     /// The square root.
     fn root(self) -> Self;
-    /// `self * a + b` rounded once.
-    fn fused(self, a: Self, b: Self) -> Self;
 }
 
 mod sealed {
+    #[cfg(target_arch = "x86_64")]
+    pub use crate::linalg::simd::avx2::Avx2Lanes as Sealed;
+
+    #[cfg(not(target_arch = "x86_64"))]
     pub trait Sealed {}
+    #[cfg(not(target_arch = "x86_64"))]
     impl Sealed for f32 {}
+    #[cfg(not(target_arch = "x86_64"))]
     impl Sealed for f64 {}
 }
 
@@ -65,10 +69,6 @@ macro_rules! scalar {
             #[inline(always)]
             fn root(self) -> Self {
                 self.sqrt()
-            }
-            #[inline(always)]
-            fn fused(self, a: Self, b: Self) -> Self {
-                self.mul_add(a, b)
             }
         }
     };

@@ -1,41 +1,294 @@
-//! Run-time choice of vector instructions, and the only `unsafe` of the library.
+//! Vectors of eight numbers, run-time choice of the processor's instructions, and the only `unsafe` of the library.
 //!
-//! Kernels are plain Rust over lanes of eight, marked `#[inline(always)]` and written as a [`Job`]. [`dispatch`]
-//! compiles each job once per instruction set and calls the best one the processor has; the compiler turns the lanes
-//! into vector instructions. The order of every sum is fixed by the source, so the result does not depend on the
-//! number of threads; it does depend on whether the processor has fused multiply-add.
+//! Kernels are written once against [`Arch`] and marked `#[inline(always)]`; a [`Job`] wraps them, and [`dispatch`]
+//! runs it compiled for the best instruction set the processor has: AVX2 with fused multiply-add, or plain Rust over
+//! arrays, which the compiler turns into whatever every processor of the target has (SSE2, NEON). The order of every
+//! sum is fixed by the source, so results do not depend on the number of threads; they may differ in the last bits
+//! between processors with and without fused multiply-add.
 
 use super::scalar::Scalar;
 
-/// How a·b + c is computed.
-pub(crate) trait Arith {
-    fn madd<T: Scalar>(a: T, b: T, c: T) -> T;
-}
+/// Numbers side by side in one vector; widths are padded to a multiple of it.
+pub(crate) const LANES: usize = 8;
 
-/// With fused multiply-add in hardware.
-pub(crate) struct Fused;
+/// An instruction set: vectors of [`LANES`] numbers and what can be done with them.
+pub(crate) trait Arch: 'static {
+    /// Whether a·b + c is rounded once.
+    const FUSED: bool;
+    /// Eight numbers.
+    type V<T: Scalar>: Copy;
+    fn splat<T: Scalar>(v: T) -> Self::V<T>;
+    /// The first eight numbers of the slice.
+    fn load<T: Scalar>(from: &[T]) -> Self::V<T>;
+    /// Into the first eight places of the slice.
+    fn store<T: Scalar>(v: Self::V<T>, to: &mut [T]);
+    fn add<T: Scalar>(a: Self::V<T>, b: Self::V<T>) -> Self::V<T>;
+    fn sub<T: Scalar>(a: Self::V<T>, b: Self::V<T>) -> Self::V<T>;
+    fn mul<T: Scalar>(a: Self::V<T>, b: Self::V<T>) -> Self::V<T>;
+    fn div<T: Scalar>(a: Self::V<T>, b: Self::V<T>) -> Self::V<T>;
+    fn sqrt<T: Scalar>(a: Self::V<T>) -> Self::V<T>;
+    /// a·b + c, rounded once where the processor can.
+    fn madd<T: Scalar>(a: Self::V<T>, b: Self::V<T>, c: Self::V<T>) -> Self::V<T>;
+    /// `a` where `condition` > 0, else 0.
+    fn where_positive<T: Scalar>(condition: Self::V<T>, a: Self::V<T>) -> Self::V<T>;
 
-/// Without: the library call that rounds once would cost twenty times as much.
-pub(crate) struct Plain;
-
-impl Arith for Fused {
+    /// Zero in every lane.
     #[inline(always)]
-    fn madd<T: Scalar>(a: T, b: T, c: T) -> T {
-        a.fused(b, c)
+    fn zero<T: Scalar>() -> Self::V<T> {
+        Self::splat(T::ZERO)
+    }
+
+    /// The sum of the lanes, as a tree.
+    #[inline(always)]
+    fn total<T: Scalar>(a: Self::V<T>) -> T {
+        let mut v = [T::ZERO; LANES];
+        Self::store(a, &mut v);
+        ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7]))
     }
 }
 
-impl Arith for Plain {
+/// Plain Rust.
+pub(crate) struct Portable;
+
+#[inline(always)]
+fn each<T: Scalar>(f: impl Fn(usize) -> T) -> [T; LANES] {
+    let mut out = [T::ZERO; LANES];
+    for l in 0..LANES {
+        out[l] = f(l);
+    }
+    out
+}
+
+impl Arch for Portable {
+    const FUSED: bool = false;
+    type V<T: Scalar> = [T; LANES];
     #[inline(always)]
-    fn madd<T: Scalar>(a: T, b: T, c: T) -> T {
-        a * b + c
+    fn splat<T: Scalar>(v: T) -> [T; LANES] {
+        [v; LANES]
+    }
+    #[inline(always)]
+    fn load<T: Scalar>(from: &[T]) -> [T; LANES] {
+        let from = &from[..LANES];
+        each(|l| from[l])
+    }
+    #[inline(always)]
+    fn store<T: Scalar>(v: [T; LANES], to: &mut [T]) {
+        to[..LANES].copy_from_slice(&v);
+    }
+    #[inline(always)]
+    fn add<T: Scalar>(a: [T; LANES], b: [T; LANES]) -> [T; LANES] {
+        each(|l| a[l] + b[l])
+    }
+    #[inline(always)]
+    fn sub<T: Scalar>(a: [T; LANES], b: [T; LANES]) -> [T; LANES] {
+        each(|l| a[l] - b[l])
+    }
+    #[inline(always)]
+    fn mul<T: Scalar>(a: [T; LANES], b: [T; LANES]) -> [T; LANES] {
+        each(|l| a[l] * b[l])
+    }
+    #[inline(always)]
+    fn div<T: Scalar>(a: [T; LANES], b: [T; LANES]) -> [T; LANES] {
+        each(|l| a[l] / b[l])
+    }
+    #[inline(always)]
+    fn sqrt<T: Scalar>(a: [T; LANES]) -> [T; LANES] {
+        each(|l| a[l].root())
+    }
+    #[inline(always)]
+    fn madd<T: Scalar>(a: [T; LANES], b: [T; LANES], c: [T; LANES]) -> [T; LANES] {
+        each(|l| a[l] * b[l] + c[l])
+    }
+    #[inline(always)]
+    fn where_positive<T: Scalar>(condition: [T; LANES], a: [T; LANES]) -> [T; LANES] {
+        each(|l| if condition[l] > T::ZERO { a[l] } else { T::ZERO })
+    }
+}
+
+/// AVX2 with fused multiply-add. Its operations must only be reached through [`dispatch`].
+#[cfg(target_arch = "x86_64")]
+pub(crate) struct Avx2;
+
+#[cfg(target_arch = "x86_64")]
+impl Arch for Avx2 {
+    const FUSED: bool = true;
+    type V<T: Scalar> = T::Avx2;
+    #[inline(always)]
+    fn splat<T: Scalar>(v: T) -> T::Avx2 {
+        <T as avx2::Avx2Lanes>::splat(v)
+    }
+    #[inline(always)]
+    fn load<T: Scalar>(from: &[T]) -> T::Avx2 {
+        <T as avx2::Avx2Lanes>::load(from)
+    }
+    #[inline(always)]
+    fn store<T: Scalar>(v: T::Avx2, to: &mut [T]) {
+        <T as avx2::Avx2Lanes>::store(v, to);
+    }
+    #[inline(always)]
+    fn add<T: Scalar>(a: T::Avx2, b: T::Avx2) -> T::Avx2 {
+        <T as avx2::Avx2Lanes>::add(a, b)
+    }
+    #[inline(always)]
+    fn sub<T: Scalar>(a: T::Avx2, b: T::Avx2) -> T::Avx2 {
+        <T as avx2::Avx2Lanes>::sub(a, b)
+    }
+    #[inline(always)]
+    fn mul<T: Scalar>(a: T::Avx2, b: T::Avx2) -> T::Avx2 {
+        <T as avx2::Avx2Lanes>::mul(a, b)
+    }
+    #[inline(always)]
+    fn div<T: Scalar>(a: T::Avx2, b: T::Avx2) -> T::Avx2 {
+        <T as avx2::Avx2Lanes>::div(a, b)
+    }
+    #[inline(always)]
+    fn sqrt<T: Scalar>(a: T::Avx2) -> T::Avx2 {
+        <T as avx2::Avx2Lanes>::sqrt(a)
+    }
+    #[inline(always)]
+    fn madd<T: Scalar>(a: T::Avx2, b: T::Avx2, c: T::Avx2) -> T::Avx2 {
+        <T as avx2::Avx2Lanes>::madd(a, b, c)
+    }
+    #[inline(always)]
+    fn where_positive<T: Scalar>(condition: T::Avx2, a: T::Avx2) -> T::Avx2 {
+        <T as avx2::Avx2Lanes>::where_positive(condition, a)
+    }
+}
+
+/// Vectors of eight in AVX2 registers, for f32 in one and for f64 in two.
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod avx2 {
+    use std::arch::x86_64::*;
+
+    use super::LANES;
+
+    /// The operations of [`super::Arch`] on one number type.
+    pub trait Avx2Lanes: Sized {
+        type Avx2: Copy;
+        fn splat(v: Self) -> Self::Avx2;
+        fn load(from: &[Self]) -> Self::Avx2;
+        fn store(v: Self::Avx2, to: &mut [Self]);
+        fn add(a: Self::Avx2, b: Self::Avx2) -> Self::Avx2;
+        fn sub(a: Self::Avx2, b: Self::Avx2) -> Self::Avx2;
+        fn mul(a: Self::Avx2, b: Self::Avx2) -> Self::Avx2;
+        fn div(a: Self::Avx2, b: Self::Avx2) -> Self::Avx2;
+        fn sqrt(a: Self::Avx2) -> Self::Avx2;
+        fn madd(a: Self::Avx2, b: Self::Avx2, c: Self::Avx2) -> Self::Avx2;
+        fn where_positive(condition: Self::Avx2, a: Self::Avx2) -> Self::Avx2;
+    }
+
+    // SAFETY, for every block below: these functions are reached only from code that `dispatch` runs after it has
+    // found AVX2 and FMA on the processor; loads and stores are unaligned ones within a slice whose length was checked.
+    impl Avx2Lanes for f32 {
+        type Avx2 = __m256;
+        #[inline(always)]
+        fn splat(v: f32) -> __m256 {
+            unsafe { _mm256_set1_ps(v) }
+        }
+        #[inline(always)]
+        fn load(from: &[f32]) -> __m256 {
+            let from = &from[..LANES];
+            unsafe { _mm256_loadu_ps(from.as_ptr()) }
+        }
+        #[inline(always)]
+        fn store(v: __m256, to: &mut [f32]) {
+            let to = &mut to[..LANES];
+            unsafe { _mm256_storeu_ps(to.as_mut_ptr(), v) }
+        }
+        #[inline(always)]
+        fn add(a: __m256, b: __m256) -> __m256 {
+            unsafe { _mm256_add_ps(a, b) }
+        }
+        #[inline(always)]
+        fn sub(a: __m256, b: __m256) -> __m256 {
+            unsafe { _mm256_sub_ps(a, b) }
+        }
+        #[inline(always)]
+        fn mul(a: __m256, b: __m256) -> __m256 {
+            unsafe { _mm256_mul_ps(a, b) }
+        }
+        #[inline(always)]
+        fn div(a: __m256, b: __m256) -> __m256 {
+            unsafe { _mm256_div_ps(a, b) }
+        }
+        #[inline(always)]
+        fn sqrt(a: __m256) -> __m256 {
+            unsafe { _mm256_sqrt_ps(a) }
+        }
+        #[inline(always)]
+        fn madd(a: __m256, b: __m256, c: __m256) -> __m256 {
+            unsafe { _mm256_fmadd_ps(a, b, c) }
+        }
+        #[inline(always)]
+        fn where_positive(condition: __m256, a: __m256) -> __m256 {
+            unsafe { _mm256_and_ps(_mm256_cmp_ps::<_CMP_GT_OQ>(condition, _mm256_setzero_ps()), a) }
+        }
+    }
+
+    /// Two registers of four.
+    type Pair = (__m256d, __m256d);
+
+    impl Avx2Lanes for f64 {
+        type Avx2 = Pair;
+        #[inline(always)]
+        fn splat(v: f64) -> Pair {
+            let v = unsafe { _mm256_set1_pd(v) };
+            (v, v)
+        }
+        #[inline(always)]
+        fn load(from: &[f64]) -> Pair {
+            let from = &from[..LANES];
+            unsafe { (_mm256_loadu_pd(from.as_ptr()), _mm256_loadu_pd(from[4..].as_ptr())) }
+        }
+        #[inline(always)]
+        fn store(v: Pair, to: &mut [f64]) {
+            let to = &mut to[..LANES];
+            unsafe {
+                _mm256_storeu_pd(to.as_mut_ptr(), v.0);
+                _mm256_storeu_pd(to[4..].as_mut_ptr(), v.1);
+            }
+        }
+        #[inline(always)]
+        fn add(a: Pair, b: Pair) -> Pair {
+            unsafe { (_mm256_add_pd(a.0, b.0), _mm256_add_pd(a.1, b.1)) }
+        }
+        #[inline(always)]
+        fn sub(a: Pair, b: Pair) -> Pair {
+            unsafe { (_mm256_sub_pd(a.0, b.0), _mm256_sub_pd(a.1, b.1)) }
+        }
+        #[inline(always)]
+        fn mul(a: Pair, b: Pair) -> Pair {
+            unsafe { (_mm256_mul_pd(a.0, b.0), _mm256_mul_pd(a.1, b.1)) }
+        }
+        #[inline(always)]
+        fn div(a: Pair, b: Pair) -> Pair {
+            unsafe { (_mm256_div_pd(a.0, b.0), _mm256_div_pd(a.1, b.1)) }
+        }
+        #[inline(always)]
+        fn sqrt(a: Pair) -> Pair {
+            unsafe { (_mm256_sqrt_pd(a.0), _mm256_sqrt_pd(a.1)) }
+        }
+        #[inline(always)]
+        fn madd(a: Pair, b: Pair, c: Pair) -> Pair {
+            unsafe { (_mm256_fmadd_pd(a.0, b.0, c.0), _mm256_fmadd_pd(a.1, b.1, c.1)) }
+        }
+        #[inline(always)]
+        fn where_positive(condition: Pair, a: Pair) -> Pair {
+            unsafe {
+                let zero = _mm256_setzero_pd();
+                (
+                    _mm256_and_pd(_mm256_cmp_pd::<_CMP_GT_OQ>(condition.0, zero), a.0),
+                    _mm256_and_pd(_mm256_cmp_pd::<_CMP_GT_OQ>(condition.1, zero), a.1),
+                )
+            }
+        }
     }
 }
 
 /// Work that is compiled once per instruction set. `run` must be `#[inline(always)]`.
 pub(crate) trait Job {
     type Out;
-    fn run<A: Arith>(self) -> Self::Out;
+    fn run<A: Arch>(self) -> Self::Out;
 }
 
 /// Runs the job with the best instructions this processor has.
@@ -43,17 +296,14 @@ pub(crate) trait Job {
 pub(crate) fn dispatch<J: Job>(job: J) -> J::Out {
     #[cfg(target_arch = "x86_64")]
     if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
-        // SAFETY: the two features that `avx2` is compiled for were found on this processor in the line above.
-        return unsafe { avx2(job) };
+        // SAFETY: the two features that `with_avx2` is compiled for were found on this processor in the line above.
+        return unsafe { with_avx2(job) };
     }
-    if cfg!(target_arch = "aarch64") {
-        return job.run::<Fused>(); // NEON with fused multiply-add is part of every aarch64
-    }
-    job.run::<Plain>()
+    job.run::<Portable>()
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
-fn avx2<J: Job>(job: J) -> J::Out {
-    job.run::<Fused>()
+fn with_avx2<J: Job>(job: J) -> J::Out {
+    job.run::<Avx2>()
 }

@@ -22,6 +22,7 @@ use super::{Learner, RewardModel, row_groups};
 use crate::data::{Contexts, Encoding, Layout, Pair};
 use crate::error::{Error, at_least, positive};
 use crate::linalg::cholesky::{Cholesky, Whitener, gram};
+use crate::linalg::exp::exp_in_place;
 
 /// Settings of KernLCB.
 ///
@@ -143,10 +144,13 @@ impl Rbf {
         }
         gram(u, &samples.x, d, out);
         for (row, &norm) in out.chunks_exact_mut(n).zip(norms) {
-            let e_u = self.link(norm);
-            for ((v, &sample_norm), e) in row.iter_mut().zip(&samples.norms_squared).zip(e) {
-                let distance = (norm + sample_norm - 2.0 * *v).max(0.0);
-                *v = (-self.gamma * distance).exp() - e_u * e;
+            for (v, &sample_norm) in row.iter_mut().zip(&samples.norms_squared) {
+                *v = -self.gamma * (norm + sample_norm - 2.0 * *v).max(0.0);
+            }
+            exp_in_place(row);
+            if self.linked {
+                let e_u = self.link(norm);
+                row.iter_mut().zip(e).for_each(|(v, e)| *v -= e_u * e);
             }
         }
     }
@@ -157,7 +161,7 @@ struct FittedBlock {
     e: Vec<f64>,
     g: Vec<f64>,
     alpha: Vec<f64>,
-    whitener: Whitener<f64>,
+    whitener: Whitener,
 }
 
 struct Fitted {

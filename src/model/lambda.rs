@@ -15,7 +15,7 @@ use crate::data::Layout;
 use crate::error::Error;
 use crate::linalg::cholesky::{Cholesky, Whitener};
 use crate::linalg::scalar::Scalar;
-use crate::linalg::simd::Arith;
+use crate::linalg::simd::Arch;
 use crate::net::{FactorRows, Net, Tangents};
 
 /// The form of Λ.
@@ -107,7 +107,7 @@ impl<T: Scalar> Lambda<T> {
 
     /// Λ ← Λ + φφᵀ for the first row of the tangents; the reward is kept where a ridge regression needs it.
     #[inline(always)]
-    pub(crate) fn add<A: Arith>(
+    pub(crate) fn add<A: Arch>(
         &mut self,
         net: &Net,
         tangents: &mut Tangents<T>,
@@ -150,7 +150,7 @@ impl<T: Scalar> Diagonal<T> {
 
     /// self += e·∇f (or e·(∇f)²) of the first row.
     #[inline(always)]
-    pub(crate) fn accumulate<A: Arith, const SQUARE: bool>(
+    pub(crate) fn accumulate<A: Arch, const SQUARE: bool>(
         &mut self,
         net: &Net,
         tangents: &mut Tangents<T>,
@@ -185,7 +185,7 @@ impl Primal {
         theta
     }
 
-    pub(crate) fn whitener(&self) -> Whitener<f64> {
+    pub(crate) fn whitener(&self) -> Whitener {
         self.factor.whitener()
     }
 
@@ -226,7 +226,7 @@ impl Dual {
 #[derive(Debug)]
 pub(crate) struct FrozenDual {
     rows: FactorRows,
-    whitener: Whitener<f64>,
+    whitener: Whitener,
     /// (K + λI)⁻¹ r.
     alpha: Vec<f64>,
     scale_squared: f64,

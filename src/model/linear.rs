@@ -90,7 +90,7 @@ impl Learner for Linear {
 /// θ and L⁻¹ of each block.
 struct Fitted {
     layout: Layout,
-    blocks: Vec<(Vec<f64>, Whitener<f64>)>,
+    blocks: Vec<(Vec<f64>, Whitener)>,
 }
 
 /// Rows that are widened and whitened at a time.

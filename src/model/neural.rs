@@ -23,7 +23,7 @@ use super::{Learner, RewardModel};
 use crate::data::{Layout, Pair};
 use crate::error::{Error, at_least, positive};
 use crate::linalg::scalar::Scalar;
-use crate::linalg::simd::{Arith, Job, dispatch};
+use crate::linalg::simd::{Arch, Job, dispatch};
 use crate::net::optim::Stepper;
 use crate::net::{Net, NetConfig, Optimiser, Params, Tangents, Towards};
 use crate::seed::{Seed, Stream};
@@ -197,7 +197,7 @@ impl<T: Scalar> Neural<T> {
 
     /// f and ∇f of one pair at the current weights, into `work.one`.
     #[inline(always)]
-    fn tangents_of<A: Arith>(&mut self, chosen: Pair<'_>) {
+    fn tangents_of<A: Arch>(&mut self, chosen: Pair<'_>) {
         let block = self.layout.block(chosen.action);
         let one = &mut self.work.one;
         self.net.write_input(chosen.x, self.net.input_mut(one, 1));
@@ -206,14 +206,14 @@ impl<T: Scalar> Neural<T> {
     }
 
     #[inline(always)]
-    fn update_lambda<A: Arith>(&mut self, chosen: Pair<'_>, reward: f64) {
+    fn update_lambda<A: Arch>(&mut self, chosen: Pair<'_>, reward: f64) {
         let block = self.layout.block(chosen.action);
         self.lambda.add::<A>(&self.net, &mut self.work.one, block, chosen.action, reward);
     }
 
     /// The step of S-mode, from ∇f in `work.one`.
     #[inline(always)]
-    fn step_single<A: Arith>(&mut self, chosen: Pair<'_>, reward: f64) {
+    fn step_single<A: Arch>(&mut self, chosen: Pair<'_>, reward: f64) {
         let block = self.layout.block(chosen.action);
         let Work { grad, touched, one, .. } = &mut self.work;
         let e = [one.f()[0] - T::of(reward)];
@@ -229,7 +229,7 @@ impl<T: Scalar> Neural<T> {
 
     /// One step of B-mode on the rounds in `work.drawn`.
     #[inline(always)]
-    fn step_batch<A: Arith>(&mut self) {
+    fn step_batch<A: Arch>(&mut self) {
         self.sort_batch();
         let Work { grad, touched, batch, e, sorted, starts, .. } = &mut self.work;
         let (n, d, n_in) = (sorted.len(), self.layout.dim, self.net.n_in());
@@ -237,7 +237,8 @@ impl<T: Scalar> Neural<T> {
         for (input, &i) in input.chunks_exact_mut(n_in).zip(sorted.iter()) {
             self.net.write_input(&self.replay.x[i as usize * d..][..d], input);
         }
-        let blocks = || starts.windows(2).map(|w| w[0] as usize..w[1] as usize).enumerate().filter(|(_, r)| !r.is_empty());
+        let blocks =
+            || starts.windows(2).map(|w| w[0] as usize..w[1] as usize).enumerate().filter(|(_, r)| !r.is_empty());
         for (block, rows) in blocks() {
             self.net.project::<T, A>(self.net.block(&self.weights.first, block), rows, batch);
         }
@@ -303,7 +304,7 @@ impl<T: Scalar> Job for Observe<'_, '_, T> {
     type Out = ();
 
     #[inline(always)]
-    fn run<A: Arith>(self) {
+    fn run<A: Arch>(self) {
         let Observe { neural, chosen, reward } = self;
         neural.tangents_of::<A>(chosen);
         if neural.config.order == UpdateOrder::BeforeStep {
@@ -345,17 +346,28 @@ impl<T: Scalar> Learner for Neural<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::linalg::simd::{Fused, Plain};
+    use crate::linalg::simd::Portable;
     use crate::net::{Init, OutputScale, Tensors};
     use serde_json::Value;
 
     fn pairs(v: &Value) -> Vec<(Vec<f32>, usize, f64)> {
         let numbers = |v: &Value| v.as_array().unwrap().iter().map(|v| v.as_f64().unwrap() as f32).collect();
-        let pair = |p: &Value| (numbers(&p["x"]), p["action"].as_u64().unwrap() as usize, p["reward"].as_f64().unwrap());
+        let pair =
+            |p: &Value| (numbers(&p["x"]), p["action"].as_u64().unwrap() as usize, p["reward"].as_f64().unwrap());
         v.as_array().unwrap().iter().map(pair).collect()
     }
 
-    /// Three Adam steps on one fixed batch, against JAX, on the fused and on the plain path.
+    struct Step<'a>(&'a mut Neural<f64>);
+
+    impl Job for Step<'_> {
+        type Out = ();
+        #[inline(always)]
+        fn run<A: Arch>(self) {
+            self.0.step_batch::<A>();
+        }
+    }
+
+    /// Three Adam steps on one fixed batch, against JAX, with the processor's best instructions and without.
     #[test]
     fn batch_steps_work_like_jax_on_every_path() {
         let golden: Value = serde_json::from_str(include_str!("../../tests/golden/net.json")).unwrap();
@@ -379,7 +391,7 @@ mod tests {
             let config = NeuralConfig { net, mode, optimiser, ..NeuralConfig::default() };
             let initial: Tensors = serde_json::from_value(case["params"].clone()).unwrap();
             let want: Tensors = serde_json::from_value(case["batch"]["final_params"].clone()).unwrap();
-            for fused in [true, false] {
+            for best in [true, false] {
                 let weights = Net::new(config.net.clone(), layout).unwrap().pack(&initial).unwrap();
                 let mut model = Neural::<f64>::with_weights(config.clone(), layout, Seed::new(0), weights).unwrap();
                 for (i, (x, action, reward)) in rounds.iter().enumerate() {
@@ -389,7 +401,7 @@ mod tests {
                     model.work.drawn[i] = i as u32;
                 }
                 for _ in 0..3 {
-                    if fused { model.step_batch::<Fused>() } else { model.step_batch::<Plain>() }
+                    if best { dispatch(Step(&mut model)) } else { model.step_batch::<Portable>() }
                 }
                 let want: Params<f64> = model.net.pack(&want).unwrap();
                 let distance = model.weights.distance_squared(&want).sqrt();

@@ -16,7 +16,7 @@ use super::{Learner, RewardModel};
 use crate::data::{Layout, Pair};
 use crate::error::{Error, positive};
 use crate::linalg::scalar::Scalar;
-use crate::linalg::simd::{Arith, Job, dispatch};
+use crate::linalg::simd::{Arch, Job, dispatch};
 use crate::net::{Net, NetConfig, Params, Tangents};
 use crate::seed::Seed;
 
@@ -100,7 +100,7 @@ impl<T: Scalar> Job for Observe<'_, '_, T> {
     type Out = ();
 
     #[inline(always)]
-    fn run<A: Arith>(self) {
+    fn run<A: Arch>(self) {
         let NeuralLinear { net, layout, weights, lambda, target, one } = self.model;
         let (action, block) = (self.chosen.action, layout.block(self.chosen.action));
         net.write_input(self.chosen.x, net.input_mut(one, 1));

@@ -8,7 +8,7 @@ use crate::data::{Contexts, Encoding, Layout};
 use crate::error::Error;
 use crate::linalg::cholesky::Whitener;
 use crate::linalg::scalar::Scalar;
-use crate::linalg::simd::{Arith, Job, dispatch};
+use crate::linalg::simd::{Arch, Job, dispatch};
 use crate::net::{FactorRows, Net, Params, Tangents};
 
 /// Rows that pass through the network together: few enough to stay in the first cache.
@@ -27,7 +27,7 @@ enum Spread<T> {
     /// c²/Λ, and c·θ for the ridge mean.
     Diagonal { inverse: Diagonal<T>, theta: Option<Diagonal<T>> },
     /// L⁻¹, and θ for the ridge mean.
-    Primal { whitener: Whitener<f64>, theta: Option<Vec<f64>>, scale: f64 },
+    Primal { whitener: Whitener, theta: Option<Vec<f64>>, scale: f64 },
     /// The Gram matrix of the samples.
     Dual { dual: FrozenDual, ridge: bool },
 }
@@ -90,7 +90,7 @@ impl<T: Scalar> Job for ScoreGroup<'_, T> {
     type Out = ();
 
     #[inline(always)]
-    fn run<A: Arith>(self) {
+    fn run<A: Arch>(self) {
         let Scorer { net, layout, weights, spread } = self.scorer;
         let (action, block) = (self.group.action, layout.block(self.group.action));
         let n_in = net.n_in();

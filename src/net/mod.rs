@@ -30,8 +30,8 @@ pub use tensors::Tensors;
 
 use crate::data::Layout;
 use crate::error::{Error, at_least};
-use crate::linalg::dense::LANES;
 use crate::linalg::scalar::Scalar;
+use crate::linalg::simd::LANES;
 
 /// The factor in front of the output layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -142,6 +142,7 @@ pub struct Net {
     output: usize,
     output_bias: Option<usize>,
     rest_len: usize,
+    groups: Vec<Group>,
 }
 
 impl Net {
@@ -163,7 +164,7 @@ impl Net {
             len += n;
             len - n
         };
-        let layers = (1..config.depth)
+        let layers: Vec<Layer> = (1..config.depth)
             .map(|l| Layer {
                 n_in: if l == 1 { n_in } else { config.width },
                 weight: if l == 1 { 0 } else { place(config.width * ld) },
@@ -174,7 +175,8 @@ impl Net {
             .collect();
         let output = place(ld);
         let output_bias = config.biases.then(|| place(LANES));
-        Ok(Net { n_in, n_blocks: layout.n_blocks(), ld, layers, output, output_bias, rest_len: len, config })
+        let groups = groups(config.width, &layers, output, output_bias);
+        Ok(Net { n_in, n_blocks: layout.n_blocks(), ld, layers, output, output_bias, rest_len: len, groups, config })
     }
 
     /// The settings.
@@ -194,7 +196,7 @@ impl Net {
 
     /// p, the number of parameters, without padding.
     pub fn n_params(&self) -> usize {
-        self.groups().map(|g| g.n_out * g.n_in.unwrap_or(1) * if g.first { self.n_blocks } else { 1 }).sum()
+        self.groups.iter().map(|g| g.n_out * g.n_in.unwrap_or(1) * if g.first { self.n_blocks } else { 1 }).sum()
     }
 
     /// Numbers of W_1 per block, with padding.
@@ -245,26 +247,25 @@ impl Net {
             }
         }
     }
+}
 
-    /// The parameter groups in their fixed order; in each, the gradient of f is v uᵀ, or u where there is no input.
-    fn groups(&self) -> impl Iterator<Item = Group> + '_ {
-        let m = self.config.width;
-        let hidden = self.layers.iter().enumerate().flat_map(move |(l, layer)| {
-            let own = move |at, u| Group { first: false, at, n_in: None, n_out: m, u };
-            let weight = Group { first: l == 0, at: layer.weight, n_in: Some(layer.n_in), n_out: m, u: Factor::DeltaZ(l) };
-            [
-                Some(weight),
-                layer.bias.map(|at| own(at, Factor::DeltaZ(l))),
-                layer.gain.map(|at| own(at, Factor::DeltaGain(l))),
-                layer.offset.map(|at| own(at, Factor::DeltaY(l))),
-            ]
-            .into_iter()
-            .flatten()
-        });
-        let output = Group { first: false, at: self.output, n_in: None, n_out: m, u: Factor::Output };
-        let bias = self.output_bias.map(|at| Group { first: false, at, n_in: None, n_out: 1, u: Factor::One });
-        hidden.chain([output]).chain(bias)
+/// The parameter groups in their fixed order; in each, the gradient of f is v uᵀ, or u where there is no input.
+fn groups(m: usize, layers: &[Layer], output: usize, output_bias: Option<usize>) -> Vec<Group> {
+    let mut groups = Vec::new();
+    let mut own = |at: Option<usize>, n_out, u| {
+        groups.extend(at.map(|at| Group { first: false, at, n_in: None, n_out, u }));
+    };
+    own(Some(output), m, Factor::Output);
+    own(output_bias, 1, Factor::One);
+    for (l, layer) in layers.iter().enumerate() {
+        own(layer.bias, m, Factor::DeltaZ(l));
+        own(layer.gain, m, Factor::DeltaGain(l));
+        own(layer.offset, m, Factor::DeltaY(l));
     }
+    for (l, layer) in layers.iter().enumerate() {
+        groups.push(Group { first: l == 0, at: layer.weight, n_in: Some(layer.n_in), n_out: m, u: Factor::DeltaZ(l) });
+    }
+    groups
 }
 
 /// One group of parameters and the factors of its gradient.

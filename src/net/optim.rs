@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::{Net, Params};
 use crate::error::{Error, not_negative, positive};
 use crate::linalg::scalar::Scalar;
-use crate::linalg::simd::Arith;
+use crate::linalg::simd::{Arch, LANES};
 
 const BETA1: f64 = 0.9;
 const BETA2: f64 = 0.999;
@@ -77,8 +77,8 @@ pub(crate) struct Stepper<T> {
     initial: Option<Params<T>>,
     /// Adam's μ and ν.
     moments: Option<(Params<T>, Params<T>)>,
-    /// Steps of Adam so far.
-    steps: i32,
+    /// 0.9ᵗ and 0.999ᵗ after t steps of Adam.
+    powers: (f64, f64),
 }
 
 impl<T: Scalar> Stepper<T> {
@@ -95,14 +95,14 @@ impl<T: Scalar> Stepper<T> {
             pull: net.width() as f64 * lambda,
             initial: keep_initial.then(|| initial.clone()),
             moments,
-            steps: 0,
+            powers: (1.0, 1.0),
         })
     }
 
     /// One step of round `t` (from 1) with gradient `grad`; blocks of W_1 not marked in `touched` have no gradient,
     /// and what `grad` holds there is not read.
     #[inline(always)]
-    pub(crate) fn step<A: Arith>(
+    pub(crate) fn step<A: Arch>(
         &mut self,
         net: &Net,
         t: usize,
@@ -142,10 +142,10 @@ impl<T: Scalar> Stepper<T> {
                 Rule::Sgd { eta: T::of(eta), pull: T::of(self.pull) }
             }
             Optimiser::Adam { lr, l2, .. } => {
-                self.steps = self.steps.saturating_add(1);
+                self.powers = (self.powers.0 * BETA1, self.powers.1 * BETA2);
                 Rule::Adam {
-                    step: T::of(lr / (1.0 - BETA1.powi(self.steps))),
-                    inv_second: T::of(1.0 / (1.0 - BETA2.powi(self.steps))),
+                    step: T::of(lr / (1.0 - self.powers.0)),
+                    inv_second: T::of(1.0 / (1.0 - self.powers.1)),
                     l2: T::of(l2),
                 }
             }
@@ -168,54 +168,61 @@ enum Rule<T> {
     Adam { step: T, inv_second: T, l2: T },
 }
 
+/// One step of Adam over a stretch of parameters, given g for the vector of weights at a place. A macro, because the
+/// body of a closure would not be compiled for the instruction set of its caller.
+macro_rules! adam {
+    ($arch:ident, $w:expr, $moments:expr, $step:expr, $inv_second:expr, |$at:pat_param, $v:pat_param| $gradient:expr) => {{
+        let (w, (first, second)) = ($w, $moments);
+        let n = w.len();
+        let (w, first, second) = (&mut w[..n], &mut first[..n], &mut second[..n]);
+        let (b1, b2) = ($arch::splat(T::of(BETA1)), $arch::splat(T::of(BETA2)));
+        let (c1, c2) = ($arch::splat(T::of(1.0 - BETA1)), $arch::splat(T::of(1.0 - BETA2)));
+        let (eps, step, inv_second) = ($arch::splat(T::of(EPS)), $arch::splat($step), $arch::splat($inv_second));
+        for i in (0..n).step_by(LANES) {
+            let weight = $arch::load(&w[i..]);
+            let ($at, $v) = (i, weight);
+            let g = $gradient;
+            let mu = $arch::madd(c1, g, $arch::mul(b1, $arch::load(&first[i..])));
+            let nu = $arch::madd(c2, $arch::mul(g, g), $arch::mul(b2, $arch::load(&second[i..])));
+            $arch::store(mu, &mut first[i..]);
+            $arch::store(nu, &mut second[i..]);
+            let root = $arch::add($arch::sqrt($arch::mul(nu, inv_second)), eps);
+            $arch::store($arch::sub(weight, $arch::div($arch::mul(step, mu), root)), &mut w[i..]);
+        }
+    }};
+}
+
 impl<T: Scalar> Rule<T> {
     #[inline(always)]
-    fn apply<A: Arith>(&mut self, part: Part<'_, T>) {
+    fn apply<A: Arch>(&mut self, part: Part<'_, T>) {
         match *self {
             Rule::Sgd { eta, pull } => {
                 let initial = part.initial.expect("SGD keeps the initial weights");
-                for i in 0..part.w.len() {
-                    let g = part.grad.map_or(T::ZERO, |g| g[i]);
-                    let w = part.w[i];
-                    part.w[i] = w - eta * A::madd(pull, w - initial[i], g);
+                let (eta, pull) = (A::splat(eta), A::splat(pull));
+                for i in (0..part.w.len()).step_by(LANES) {
+                    let w = A::load(&part.w[i..]);
+                    let g = if let Some(g) = part.grad { A::load(&g[i..]) } else { A::zero() };
+                    let g = A::madd(pull, A::sub(w, A::load(&initial[i..])), g);
+                    A::store(A::sub(w, A::mul(eta, g)), &mut part.w[i..]);
                 }
             }
             Rule::Adam { step, inv_second, l2 } => {
-                let (first, second) = part.moments.expect("Adam keeps its moments");
-                let adam = Adam { step, inv_second };
-                // four loops without branches inside, so that each is vectorised
+                let moments = part.moments.expect("Adam keeps its moments");
+                let l2 = A::splat(l2);
+                // four loops without branches inside
                 match (part.grad, part.initial) {
-                    (Some(g), None) => adam.run::<A>(part.w, first, second, |w, i| A::madd(l2, w, g[i])),
-                    (None, None) => adam.run::<A>(part.w, first, second, |w, _| l2 * w),
-                    (Some(g), Some(c)) => adam.run::<A>(part.w, first, second, |w, i| A::madd(l2, w - c[i], g[i])),
-                    (None, Some(c)) => adam.run::<A>(part.w, first, second, |w, i| l2 * (w - c[i])),
+                    (Some(g), None) => {
+                        adam!(A, part.w, moments, step, inv_second, |i, w| A::madd(l2, w, A::load(&g[i..])));
+                    }
+                    (None, None) => adam!(A, part.w, moments, step, inv_second, |_, w| A::mul(l2, w)),
+                    (Some(g), Some(c)) => adam!(A, part.w, moments, step, inv_second, |i, w| {
+                        A::madd(l2, A::sub(w, A::load(&c[i..])), A::load(&g[i..]))
+                    }),
+                    (None, Some(c)) => {
+                        adam!(A, part.w, moments, step, inv_second, |i, w| { A::mul(l2, A::sub(w, A::load(&c[i..]))) })
+                    }
                 }
             }
-        }
-    }
-}
-
-#[derive(Clone, Copy)]
-struct Adam<T> {
-    step: T,
-    inv_second: T,
-}
-
-impl<T: Scalar> Adam<T> {
-    #[inline(always)]
-    fn run<A: Arith>(&self, w: &mut [T], first: &mut [T], second: &mut [T], gradient: impl Fn(T, usize) -> T) {
-        let (b1, b2) = (T::of(BETA1), T::of(BETA2));
-        let (c1, c2) = (T::of(1.0 - BETA1), T::of(1.0 - BETA2));
-        let eps = T::of(EPS);
-        let n = w.len();
-        let (first, second) = (&mut first[..n], &mut second[..n]);
-        for i in 0..n {
-            let g = gradient(w[i], i);
-            let mu = A::madd(c1, g, b1 * first[i]);
-            let nu = A::madd(c2, g * g, b2 * second[i]);
-            first[i] = mu;
-            second[i] = nu;
-            w[i] = w[i] - self.step * mu / ((nu * self.inv_second).root() + eps);
         }
     }
 }

@@ -13,11 +13,26 @@ use std::ops::Range;
 
 use super::{Factor, Group, Net, Params};
 use crate::linalg::cholesky;
-use crate::linalg::dense::{LANES, accumulate, dot, multiply, total};
+use crate::linalg::dense::{accumulate, dot, multiply};
 use crate::linalg::scalar::Scalar;
-use crate::linalg::simd::{Arith, Job, dispatch};
+use crate::linalg::simd::{Arch, Job, LANES, dispatch};
 
 const LAYER_NORM_EPS: f64 = 1e-5;
+
+/// Replaces each vector of a slice, given the place where it begins. A macro, because the body of a closure would not
+/// be compiled for the instruction set of its caller.
+macro_rules! map {
+    ($arch:ident, $slice:expr, |$at:pat_param, $v:pat_param| $new:expr) => {{
+        let slice = $slice;
+        let mut at = 0;
+        while at + LANES <= slice.len() {
+            let ($at, $v) = (at, $arch::load(&slice[at..]));
+            let new = $new;
+            $arch::store(new, &mut slice[at..]);
+            at += LANES;
+        }
+    }};
+}
 
 /// The factors of ∇f for a batch of rows, and f itself.
 #[derive(Debug, Clone)]
@@ -33,6 +48,10 @@ pub struct Tangents<T> {
     f: Vec<T>,
     /// rows × ld, for products.
     scratch: Vec<T>,
+    /// rows × LANES, for sums over the groups.
+    partial: Vec<T>,
+    /// 1 for the m real units, 0 for the padding.
+    real: Vec<T>,
 }
 
 /// Arrays of one hidden layer, rows × ld each.
@@ -77,6 +96,8 @@ impl<T: Scalar> Tangents<T> {
             output: array(),
             f: vec![T::ZERO; rows],
             scratch: array(),
+            partial: vec![T::ZERO; rows * LANES],
+            real: (0..net.ld).map(|i| if i < net.config.width { T::ONE } else { T::ZERO }).collect(),
         }
     }
 
@@ -120,16 +141,16 @@ impl<T: Scalar> Tangents<T> {
     /// ‖∇f‖² of one row.
     pub fn norm_squared(&self, net: &Net, row: usize) -> f64 {
         let square = |v: Vec<f64>| v.iter().map(|v| v * v).sum::<f64>();
-        net.groups().map(|g| square(self.u(&g, row)) * self.v(&g, row).map_or(1.0, square)).sum()
+        net.groups.iter().map(|g| square(self.u(g, row)) * self.v(g, row).map_or(1.0, square)).sum()
     }
 
     /// The whole gradient ∇f of one row, whose input lies in `block`, group after group without padding:
     /// weights input-major, W_1 with all its blocks.
     pub fn expand(&self, net: &Net, block: usize, row: usize, out: &mut [f64]) {
         let mut at = 0;
-        for group in net.groups() {
-            let u = self.u(&group, row);
-            let v = self.v(&group, row).unwrap_or_else(|| vec![1.0]);
+        for group in &net.groups {
+            let u = self.u(group, row);
+            let v = self.v(group, row).unwrap_or_else(|| vec![1.0]);
             let size = u.len() * v.len();
             let total = if group.first { size * net.n_blocks } else { size };
             let whole = &mut out[at..at + total];
@@ -147,9 +168,9 @@ impl<T: Scalar> Tangents<T> {
     /// ∇f of one row, whose input lies in `block`, in the shape of the parameters.
     pub fn gradient(&self, net: &Net, block: usize, row: usize) -> Params<T> {
         let mut out = net.zeros();
-        for group in net.groups() {
-            let u = self.u(&group, row);
-            let v = self.v(&group, row).unwrap_or_else(|| vec![1.0]);
+        for group in &net.groups {
+            let u = self.u(group, row);
+            let v = self.v(group, row).unwrap_or_else(|| vec![1.0]);
             let into = if group.first { net.block_mut(&mut out.first, block) } else { &mut out.rest[group.at..] };
             for (j, v) in v.iter().enumerate() {
                 for (i, u) in u.iter().enumerate() {
@@ -162,7 +183,7 @@ impl<T: Scalar> Tangents<T> {
 
     /// The factors of one row, kept for [`Net::gram`]: u and, for weights, v of each group.
     pub(crate) fn factors(&self, net: &Net, row: usize) -> Vec<(Vec<f64>, Option<Vec<f64>>)> {
-        net.groups().map(|g| (self.u(&g, row), self.v(&g, row))).collect()
+        net.groups.iter().map(|g| (self.u(g, row), self.v(g, row))).collect()
     }
 }
 
@@ -175,13 +196,7 @@ impl Net {
 
     /// As [`Net::tangents`], inside a job.
     #[inline(always)]
-    pub(crate) fn tangents_in<T: Scalar, A: Arith>(
-        &self,
-        first: &[T],
-        rest: &[T],
-        input: &[T],
-        out: &mut Tangents<T>,
-    ) {
+    pub(crate) fn tangents_in<T: Scalar, A: Arch>(&self, first: &[T], rest: &[T], input: &[T], out: &mut Tangents<T>) {
         let rows = input.len() / self.n_in;
         out.rows = rows;
         out.input[..input.len()].copy_from_slice(input);
@@ -191,7 +206,7 @@ impl Net {
 
     /// z_1 = W_1 x of the given rows, whose inputs are in place and lie in the block `first`.
     #[inline(always)]
-    pub(crate) fn project<T: Scalar, A: Arith>(&self, first: &[T], rows: Range<usize>, out: &mut Tangents<T>) {
+    pub(crate) fn project<T: Scalar, A: Arch>(&self, first: &[T], rows: Range<usize>, out: &mut Tangents<T>) {
         let input = &out.input[rows.start * self.n_in..rows.end * self.n_in];
         let z = &mut out.layers[0].h[rows.start * self.ld..rows.end * self.ld];
         multiply::<T, A, false>(input, self.n_in, self.n_in, first, self.ld, z);
@@ -199,133 +214,123 @@ impl Net {
 
     /// Everything after [`Net::project`], forward and backward, for all rows.
     #[inline(always)]
-    pub(crate) fn pass<T: Scalar, A: Arith>(&self, rest: &[T], out: &mut Tangents<T>) {
+    pub(crate) fn pass<T: Scalar, A: Arch>(&self, rest: &[T], out: &mut Tangents<T>) {
         self.forward::<T, A>(rest, out);
         self.backward::<T, A>(rest, out);
     }
 
     /// Fills x̂, h and f; z_1 is in place.
     #[inline(always)]
-    fn forward<T: Scalar, A: Arith>(&self, rest: &[T], out: &mut Tangents<T>) {
-        let ld = self.ld;
-        let rows = 0..out.rows;
-        let span = 0..rows.end * ld;
+    fn forward<T: Scalar, A: Arch>(&self, rest: &[T], out: &mut Tangents<T>) {
+        let (ld, rows) = (self.ld, out.rows);
         for l in 0..self.layers.len() {
             let layer = &self.layers[l];
             let (before, own) = out.layers.split_at_mut(l);
             let own = &mut own[0];
-            let h = &mut own.h[span.clone()];
+            let h = &mut own.h[..rows * ld];
             if l > 0 {
                 let weight = &rest[layer.weight..][..layer.n_in * ld];
-                multiply::<T, A, false>(&before[l - 1].h[span.clone()], ld, layer.n_in, weight, ld, h);
+                multiply::<T, A, false>(&before[l - 1].h[..rows * ld], ld, layer.n_in, weight, ld, h);
             }
             if let Some(at) = layer.bias {
                 let bias = &rest[at..at + ld];
-                for row in h.chunks_exact_mut(ld) {
-                    for i in 0..ld {
-                        row[i] += bias[i];
-                    }
+                for r in 0..rows {
+                    map!(A, &mut h[r * ld..(r + 1) * ld], |i, z| A::add(z, A::load(&bias[i..])));
                 }
             }
             if let (Some(gain), Some(offset)) = (layer.gain, layer.offset) {
                 let (gain, offset) = (&rest[gain..gain + ld], &rest[offset..offset + ld]);
-                let normal = &mut own.normal[span.clone()];
-                let inv_std = &mut own.inv_std[rows.clone()];
-                for ((h, normal), inv_std) in
-                    h.chunks_exact_mut(ld).zip(normal.chunks_exact_mut(ld)).zip(inv_std.iter_mut())
-                {
-                    *inv_std = self.normalise::<T, A>(h, normal);
-                    for i in 0..ld {
-                        h[i] = A::madd(gain[i], normal[i], offset[i]);
-                    }
+                for r in 0..rows {
+                    let h = &mut h[r * ld..(r + 1) * ld];
+                    let normal = &mut own.normal[r * ld..(r + 1) * ld];
+                    own.inv_std[r] = self.normalise::<T, A>(h, normal, &out.real);
+                    map!(A, &mut *h, |i, _| {
+                        let y = A::madd(A::load(&gain[i..]), A::load(&normal[i..]), A::load(&offset[i..]));
+                        A::where_positive(y, y)
+                    });
                 }
-            }
-            for v in h.iter_mut() {
-                *v = if *v > T::ZERO { *v } else { T::ZERO };
+            } else {
+                map!(A, &mut *h, |_, y| A::where_positive(y, y));
             }
         }
-        let last = &out.layers[self.layers.len() - 1].h[span.clone()];
+        let last = &out.layers[self.layers.len() - 1].h[..rows * ld];
         let (scale, weight) = (self.output_scale::<T>(), &rest[self.output..self.output + ld]);
         let bias = self.output_bias.map_or(T::ZERO, |at| rest[at]);
-        for ((h, output), f) in
-            last.chunks_exact(ld).zip(out.output[span].chunks_exact_mut(ld)).zip(&mut out.f[rows])
-        {
-            *f = A::madd(scale, dot::<T, A>(h, weight), bias);
-            for i in 0..ld {
-                output[i] = scale * h[i];
-            }
+        for r in 0..rows {
+            out.f[r] = scale * dot::<T, A>(&last[r * ld..(r + 1) * ld], weight) + bias;
         }
+        let scale = A::splat(scale);
+        map!(A, &mut out.output[..rows * ld], |i, _| A::mul(scale, A::load(&last[i..])));
     }
 
     /// x̂ = (z − mean)/√(var + ε) over the m real units, zero in the padding; returns 1/√(var + ε).
     #[inline(always)]
-    fn normalise<T: Scalar, A: Arith>(&self, z: &[T], normal: &mut [T]) -> T {
-        let m = self.config.width;
-        let inv_m = T::of(1.0 / m as f64);
-        let mean = lanes_sum(z) * inv_m; // the padding of z is zero
-        for i in 0..z.len() {
-            normal[i] = z[i] - mean;
+    fn normalise<T: Scalar, A: Arch>(&self, z: &[T], normal: &mut [T], real: &[T]) -> T {
+        let inv_m = T::of(1.0 / self.config.width as f64);
+        let mut sum = A::zero::<T>(); // the padding of z is zero
+        for i in (0..z.len()).step_by(LANES) {
+            sum = A::add(sum, A::load(&z[i..]));
         }
-        normal[m..].fill(T::ZERO);
-        let variance = dot::<T, A>(normal, normal) * inv_m;
-        let inv_std = T::ONE / (variance + T::of(LAYER_NORM_EPS)).root();
-        for v in normal.iter_mut() {
-            *v = *v * inv_std;
-        }
+        let mean = A::splat(A::total(sum) * inv_m);
+        let mut squares = A::zero::<T>();
+        map!(A, &mut *normal, |i, _| {
+            let centred = A::mul(A::load(&real[i..]), A::sub(A::load(&z[i..]), mean));
+            squares = A::madd(centred, centred, squares);
+            centred
+        });
+        let inv_std = T::ONE / (A::total(squares) * inv_m + T::of(LAYER_NORM_EPS)).root();
+        let factor = A::splat(inv_std);
+        map!(A, &mut *normal, |_, v| A::mul(v, factor));
         inv_std
     }
 
     /// Fills δy, δz and δgain from the output back to the first layer.
     #[inline(always)]
-    fn backward<T: Scalar, A: Arith>(&self, rest: &[T], out: &mut Tangents<T>) {
-        let ld = self.ld;
-        let rows = 0..out.rows;
-        let span = 0..rows.end * ld;
-        let scale = self.output_scale::<T>();
-        let inv_m = T::of(1.0 / self.config.width as f64);
+    fn backward<T: Scalar, A: Arch>(&self, rest: &[T], out: &mut Tangents<T>) {
+        let (ld, rows, m) = (self.ld, out.rows, self.config.width);
+        let inv_m = T::of(1.0 / m as f64);
         for l in (0..self.layers.len()).rev() {
             let (own, after) = out.layers.split_at_mut(l + 1);
             let own = &mut own[l];
-            let delta_y = &mut own.delta_y[span.clone()];
-            // δh
+            let (h, delta_y) = (&own.h[..rows * ld], &mut own.delta_y[..rows * ld]);
+            // δh, then δy
             if let Some(next) = after.first_mut() {
-                let weight = &rest[self.layers[l + 1].weight..][..self.config.width * ld];
-                transpose(weight, ld, self.config.width, &mut next.transposed);
+                let weight = &rest[self.layers[l + 1].weight..][..m * ld];
+                transpose(weight, ld, m, &mut next.transposed);
                 let delta_z = if next.delta_z.is_empty() { &next.delta_y } else { &next.delta_z };
-                let m = self.config.width;
-                multiply::<T, A, false>(&delta_z[span.clone()], ld, m, &next.transposed, ld, delta_y);
+                multiply::<T, A, false>(&delta_z[..rows * ld], ld, m, &next.transposed, ld, delta_y);
+                map!(A, &mut *delta_y, |i, delta| A::where_positive(A::load(&h[i..]), delta));
             } else {
-                let weight = &rest[self.output..self.output + ld];
-                for row in delta_y.chunks_exact_mut(ld) {
-                    for i in 0..ld {
-                        row[i] = scale * weight[i];
-                    }
+                let (scale, weight) = (A::splat(self.output_scale::<T>()), &rest[self.output..self.output + ld]);
+                for r in 0..rows {
+                    let h = &h[r * ld..(r + 1) * ld];
+                    map!(A, &mut delta_y[r * ld..(r + 1) * ld], |i, _| {
+                        A::where_positive(A::load(&h[i..]), A::mul(scale, A::load(&weight[i..])))
+                    });
                 }
-            }
-            // δy
-            for (delta, h) in delta_y.iter_mut().zip(&own.h[span.clone()]) {
-                *delta = if *h > T::ZERO { *delta } else { T::ZERO };
             }
             // δz
             let Some(gain) = self.layers[l].gain else { continue };
             let gain = &rest[gain..gain + ld];
-            let rows = rows.clone();
-            let normal = own.normal[span.clone()].chunks_exact(ld);
-            let delta_gain = own.delta_gain[span.clone()].chunks_exact_mut(ld);
-            let delta_z = own.delta_z[span.clone()].chunks_exact_mut(ld);
-            for ((((delta_y, normal), delta_gain), delta_z), inv_std) in
-                delta_y.chunks_exact(ld).zip(normal).zip(delta_gain).zip(delta_z).zip(&own.inv_std[rows])
-            {
-                for i in 0..ld {
-                    delta_gain[i] = delta_y[i] * normal[i];
-                }
-                let mean_delta = dot::<T, A>(delta_y, gain) * inv_m;
-                let mean_both = dot::<T, A>(delta_gain, gain) * inv_m;
-                for i in 0..ld {
-                    let centred = A::madd(gain[i], delta_y[i], -mean_delta);
-                    delta_z[i] = *inv_std * A::madd(-normal[i], mean_both, centred);
-                }
-                delta_z[self.config.width..].fill(T::ZERO);
+            for r in 0..rows {
+                let row = r * ld..(r + 1) * ld;
+                let (delta_y, normal) = (&delta_y[row.clone()], &own.normal[row.clone()]);
+                let (mut sum, mut sum_both) = (A::zero::<T>(), A::zero::<T>());
+                map!(A, &mut own.delta_gain[row.clone()], |i, _| {
+                    let (delta, gain) = (A::load(&delta_y[i..]), A::load(&gain[i..]));
+                    let delta_gain = A::mul(delta, A::load(&normal[i..]));
+                    sum = A::madd(delta, gain, sum);
+                    sum_both = A::madd(delta_gain, gain, sum_both);
+                    delta_gain
+                });
+                let inv_std = A::splat(own.inv_std[r]);
+                let mean = A::splat(-A::total(sum) * inv_m);
+                let mean_both = A::splat(-A::total(sum_both) * inv_m);
+                map!(A, &mut own.delta_z[row], |i, _| {
+                    let centred = A::madd(A::load(&gain[i..]), A::load(&delta_y[i..]), mean);
+                    let delta = A::mul(inv_std, A::madd(A::load(&normal[i..]), mean_both, centred));
+                    A::mul(A::load(&out.real[i..]), delta)
+                });
             }
         }
     }
@@ -333,48 +338,55 @@ impl Net {
     /// out_r = Σ over all parameters of c·g (or c·g² if `SQUARE`), for coefficients `first`, `rest` in the shape of
     /// the parameters: one matrix product per layer on the factors.
     #[inline(always)]
-    pub(crate) fn contract<T: Scalar, A: Arith, const SQUARE: bool>(
+    pub(crate) fn contract<T: Scalar, A: Arch, const SQUARE: bool>(
         &self,
         first: &[T],
         rest: &[T],
         tangents: &mut Tangents<T>,
         out: &mut [T],
     ) {
-        let ld = self.ld;
-        let rows = tangents.rows;
+        let (ld, rows) = (self.ld, tangents.rows);
         let mut scratch = std::mem::take(&mut tangents.scratch);
         let product = &mut scratch[..rows * ld];
-        out[..rows].fill(T::ZERO);
-        for group in self.groups() {
-            if let Some(n_in) = group.n_in {
-                if group.first {
+        let mut partial = std::mem::take(&mut tangents.partial);
+        let partial_rows = &mut partial[..rows * LANES];
+        partial_rows.fill(T::ZERO);
+        let constant = self.output_bias.map_or(T::ZERO, |at| rest[at]);
+        for group in &self.groups {
+            let Some(u) = tangents.factor(group.u) else { continue }; // the output bias, whose gradient is 1
+            let coefficients = match (group.n_in, group.u) {
+                (Some(n_in), Factor::DeltaZ(0)) => {
                     multiply::<T, A, SQUARE>(&tangents.input[..rows * n_in], n_in, n_in, first, ld, product);
-                } else {
-                    let Factor::DeltaZ(l) = group.u else { unreachable!("only weights have inputs") };
+                    &product[..]
+                }
+                (Some(n_in), Factor::DeltaZ(l)) => {
                     let input = &tangents.layers[l - 1].h[..rows * ld];
                     multiply::<T, A, SQUARE>(input, ld, n_in, &rest[group.at..][..n_in * ld], ld, product);
+                    &product[..]
                 }
-                let u = tangents.factor(group.u).expect("weights have factors");
-                for ((out, u), c) in out.iter_mut().zip(u.chunks_exact(ld)).zip(product.chunks_exact(ld)) {
-                    *out += weigh::<T, A, SQUARE>(u, c);
+                _ => &rest[group.at..group.at + ld],
+            };
+            let stride = if group.n_in.is_some() { ld } else { 0 };
+            for r in 0..rows {
+                let (u, c) = (&u[r * ld..(r + 1) * ld], &coefficients[r * stride..r * stride + ld]);
+                let mut acc = A::load(&partial_rows[r * LANES..]);
+                for i in (0..ld).step_by(LANES) {
+                    let u = A::load(&u[i..]);
+                    acc = A::madd(if SQUARE { A::mul(u, u) } else { u }, A::load(&c[i..]), acc);
                 }
-            } else if let Some(u) = tangents.factor(group.u) {
-                let c = &rest[group.at..group.at + ld];
-                for (out, u) in out.iter_mut().zip(u.chunks_exact(ld)).take(rows) {
-                    *out += weigh::<T, A, SQUARE>(u, c);
-                }
-            } else {
-                for out in &mut out[..rows] {
-                    *out += rest[group.at];
-                }
+                A::store(acc, &mut partial_rows[r * LANES..]);
             }
         }
+        for r in 0..rows {
+            out[r] = A::total(A::load::<T>(&partial_rows[r * LANES..])) + constant;
+        }
         tangents.scratch = scratch;
+        tangents.partial = partial;
     }
 
     /// into += Σ_r e_r·g_r (or e_r·g_r² if `SQUARE`) over the block's part of W_1, for the given rows.
     #[inline(always)]
-    pub(crate) fn accumulate_first<T: Scalar, A: Arith, const SQUARE: bool>(
+    pub(crate) fn accumulate_first<T: Scalar, A: Arch, const SQUARE: bool>(
         &self,
         tangents: &mut Tangents<T>,
         rows: Range<usize>,
@@ -386,24 +398,25 @@ impl Net {
 
     /// into += Σ_r e_r·g_r (or e_r·g_r² if `SQUARE`) over all parameters but W_1, for all rows.
     #[inline(always)]
-    pub(crate) fn accumulate_rest<T: Scalar, A: Arith, const SQUARE: bool>(
+    pub(crate) fn accumulate_rest<T: Scalar, A: Arch, const SQUARE: bool>(
         &self,
         tangents: &mut Tangents<T>,
         e: &[T],
         into: &mut [T],
     ) {
-        let ld = self.ld;
-        let rows = tangents.rows;
-        for group in self.groups().filter(|g| !g.first) {
+        let (ld, rows) = (self.ld, tangents.rows);
+        for group in self.groups.iter().filter(|g| !g.first) {
             if let (Some(n_in), Factor::DeltaZ(l)) = (group.n_in, group.u) {
                 self.accumulate_weights::<T, A, SQUARE>(tangents, l, 0..rows, e, &mut into[group.at..][..n_in * ld]);
             } else if let Some(u) = tangents.factor(group.u) {
-                let into = &mut into[group.at..group.at + ld];
-                for (u, &e) in u.chunks_exact(ld).zip(&e[..rows]) {
-                    for i in 0..ld {
-                        into[i] = A::madd(e, if SQUARE { u[i] * u[i] } else { u[i] }, into[i]);
+                map!(A, &mut into[group.at..group.at + ld], |i, sum| {
+                    let mut sum = sum;
+                    for r in 0..rows {
+                        let u = A::load(&u[r * ld + i..]);
+                        sum = A::madd(A::splat(e[r]), if SQUARE { A::mul(u, u) } else { u }, sum);
                     }
-                }
+                    sum
+                });
             } else {
                 for &e in &e[..rows] {
                     into[group.at] += e;
@@ -413,7 +426,7 @@ impl Net {
     }
 
     #[inline(always)]
-    fn accumulate_weights<T: Scalar, A: Arith, const SQUARE: bool>(
+    fn accumulate_weights<T: Scalar, A: Arch, const SQUARE: bool>(
         &self,
         tangents: &mut Tangents<T>,
         l: usize,
@@ -426,10 +439,13 @@ impl Net {
         let scaled = &mut scratch[..rows.len() * ld];
         let u = tangents.factor(Factor::DeltaZ(l)).expect("weights have factors");
         let u = &u[rows.start * ld..rows.end * ld];
-        for ((scaled, u), &e) in scaled.chunks_exact_mut(ld).zip(u.chunks_exact(ld)).zip(&e[rows.clone()]) {
-            for i in 0..ld {
-                scaled[i] = e * if SQUARE { u[i] * u[i] } else { u[i] };
-            }
+        for r in 0..rows.len() {
+            let factor = A::splat(e[rows.start + r]);
+            let u = &u[r * ld..(r + 1) * ld];
+            map!(A, &mut scaled[r * ld..(r + 1) * ld], |i, _| {
+                let u = A::load(&u[i..]);
+                A::mul(factor, if SQUARE { A::mul(u, u) } else { u })
+            });
         }
         if l == 0 {
             let input = &tangents.input[rows.start * self.n_in..rows.end * self.n_in];
@@ -454,7 +470,7 @@ impl Net {
         out.fill(0.0);
         let mut u = vec![0.0; rows * cols];
         let mut v = vec![0.0; rows * cols];
-        for (g, group) in self.groups().enumerate() {
+        for (g, group) in self.groups.iter().enumerate() {
             cholesky::gram(&a.u[g], &b.u[g], group.n_out, &mut u);
             if let Some(n_in) = group.n_in {
                 cholesky::gram(&a.v[g], &b.v[g], n_in, &mut v);
@@ -521,35 +537,9 @@ struct Backward<'a, T> {
 impl<T: Scalar> Job for Backward<'_, T> {
     type Out = ();
     #[inline(always)]
-    fn run<A: Arith>(self) {
+    fn run<A: Arch>(self) {
         self.net.tangents_in::<T, A>(self.first, self.rest, self.input, self.out);
     }
-}
-
-/// Σ u·c, or Σ u²·c.
-#[inline(always)]
-fn weigh<T: Scalar, A: Arith, const SQUARE: bool>(u: &[T], c: &[T]) -> T {
-    if !SQUARE {
-        return dot::<T, A>(u, c);
-    }
-    let mut acc = [T::ZERO; LANES];
-    for (u, c) in u.chunks_exact(LANES).zip(c.chunks_exact(LANES)) {
-        for l in 0..LANES {
-            acc[l] = A::madd(u[l] * u[l], c[l], acc[l]);
-        }
-    }
-    total(acc)
-}
-
-#[inline(always)]
-fn lanes_sum<T: Scalar>(v: &[T]) -> T {
-    let mut acc = [T::ZERO; LANES];
-    for v in v.chunks_exact(LANES) {
-        for l in 0..LANES {
-            acc[l] += v[l];
-        }
-    }
-    total(acc)
 }
 
 /// Wᵀ of an input-major weight (n × ld, n real outputs).

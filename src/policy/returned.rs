@@ -64,7 +64,8 @@ impl LearnedPolicy {
 
     /// The place of the chosen action among the eligible ones, for every round.
     pub fn choose(&self, contexts: &Contexts) -> Result<Choices, Error> {
-        let choose = |m: &Arc<dyn RewardModel>| pessimistic(contexts, &m.estimate(contexts)?, self.beta, Rounding::None);
+        let choose =
+            |m: &Arc<dyn RewardModel>| pessimistic(contexts, &m.estimate(contexts)?, self.beta, Rounding::None);
         if let [only] = &self.models[..] {
             return choose(only);
         }

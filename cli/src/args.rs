@@ -1,0 +1,47 @@
+//! Arguments that more than one subcommand takes.
+
+use std::path::Path;
+
+use neuralcb::policy::{BehaviourConfig, LinUcbConfig};
+use neuralcb_experiments::{Algorithm, Dataset, Preset, TrainingMode};
+use neuralcb_logs::read_policy_table;
+
+/// Makes a parser of a name of the contract, with an error that lists what is allowed.
+macro_rules! named {
+    ($parser:ident, $name:ident) => {
+        pub fn $parser(text: &str) -> Result<$name, String> {
+            $name::parse(text).ok_or_else(|| {
+                let allowed: Vec<&str> = $name::ALL.iter().map(|v| v.name()).collect();
+                format!("must be one of {}", allowed.join(", "))
+            })
+        }
+    };
+}
+named!(dataset, Dataset);
+named!(algorithm, Algorithm);
+named!(mode, TrainingMode);
+named!(preset, Preset);
+
+/// A number that may be infinite or negative; its range is checked where its meaning is known.
+pub fn number(text: &str) -> Result<f64, String> {
+    text.parse().map_err(|_| "must be a number".to_owned())
+}
+
+/// The spellings of a behaviour policy.
+pub const BEHAVIOURS: &str = "uniform, epsilon-greedy:E, linucb:E (E in [0, 1]) or table:FILE";
+
+/// A behaviour policy.
+pub fn behaviour(text: &str) -> Result<BehaviourConfig, String> {
+    let (kind, value) = text.split_once(':').unwrap_or((text, ""));
+    let epsilon = || match value.parse::<f64>() {
+        Ok(e) if (0.0..=1.0).contains(&e) => Ok(e),
+        _ => Err(format!("epsilon must be a number in [0, 1], got `{value}`")),
+    };
+    match kind {
+        "uniform" if value.is_empty() => Ok(BehaviourConfig::Uniform),
+        "epsilon-greedy" => Ok(BehaviourConfig::EpsilonGreedy { epsilon: epsilon()? }),
+        "linucb" => Ok(BehaviourConfig::LinUcbMixture { epsilon: epsilon()?, linucb: LinUcbConfig::default() }),
+        "table" => read_policy_table(Path::new(value)).map(BehaviourConfig::Table).map_err(|e| e.to_string()),
+        _ => Err(format!("must be {BEHAVIOURS}")),
+    }
+}

@@ -1,0 +1,59 @@
+//! `neuralcb simulate`: a log of decisions with known propensities.
+
+use std::io::{self, BufWriter, Write};
+use std::path::PathBuf;
+
+use neuralcb::bandit::{Bandit, Synthetic, collect};
+use neuralcb::policy::{Behaviour, BehaviourConfig};
+use neuralcb::{LoggedData, Seed};
+use neuralcb_experiments::{Dataset, Preset, Settings, behaviour_name};
+use neuralcb_logs::{atomic, write_log};
+
+use crate::args;
+
+#[derive(clap::Args)]
+pub struct Args {
+    /// The bandit: quadratic, quadratic2 or cosine
+    #[arg(value_parser = args::dataset)]
+    dataset: Dataset,
+    /// Rounds
+    #[arg(long)]
+    n: usize,
+    /// The seed of bandit, contexts, actions and rewards
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Who acts: uniform, epsilon-greedy:E, linucb:E (a mixture with the best action), or table:FILE (one probability
+    /// per line)
+    #[arg(long, default_value = "epsilon-greedy:0.1", value_parser = args::behaviour)]
+    behaviour: BehaviourConfig,
+    /// Contexts as in the paper's text (a vector per action: a line per action of a round) or as in the released code
+    /// (one vector per round: a line per round)
+    #[arg(long, default_value = "paper", value_parser = args::preset)]
+    preset: Preset,
+    /// The CSV file to write, or `-` for standard output
+    #[arg(long)]
+    out: PathBuf,
+}
+
+pub fn run(args: &Args) -> anyhow::Result<()> {
+    let log = simulate(args)?;
+    if args.out.as_os_str() == "-" {
+        let mut out = BufWriter::new(io::stdout().lock());
+        match write_log(&log, &mut out).and_then(|()| out.flush()) {
+            Err(e) if e.kind() == io::ErrorKind::BrokenPipe => {} // the reader has seen enough
+            done => done?,
+        }
+        return Ok(());
+    }
+    atomic::write_with(&args.out, |to| write_log(&log, to))?;
+    let (mean, policy) = (log.rewards().iter().sum::<f64>() / args.n as f64, behaviour_name(&args.behaviour));
+    eprintln!("{} rounds of {} under {policy}, mean reward {mean:.4}: {}", args.n, args.dataset, args.out.display());
+    Ok(())
+}
+
+fn simulate(args: &Args) -> anyhow::Result<LoggedData> {
+    let seed = Seed::new(args.seed).child(args.dataset.name());
+    let bandit = Synthetic::new(Settings::fig1(args.preset).bandit(args.dataset), &mut seed.stream("bandit"))?;
+    let mut behaviour = Behaviour::new(&args.behaviour, bandit.layout())?;
+    Ok(collect(&bandit, &mut behaviour, args.n, seed.child("log"))?)
+}

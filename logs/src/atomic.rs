@@ -1,0 +1,242 @@
+//! Writing that is never half done.
+//!
+//! A file is written under a temporary name in its own folder, flushed to the disk and renamed over its target. A
+//! process that is killed leaves the old file or the new one. [`OutDir`] asks the other question early: can the
+//! results of an hour of work be written at all?
+
+use std::fs;
+use std::io::{self, BufWriter, Write};
+use std::path::{Component, Path, PathBuf};
+
+use crate::error::FileError;
+
+/// Writes `bytes` to `path`, replacing what was there in one step. The folder must exist.
+///
+/// A symbolic link is followed. A device or pipe (`/dev/stdout`) cannot be replaced by a rename and is written directly.
+pub fn write(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
+    write_with(path, |to| to.write_all(bytes))
+}
+
+/// As [`write`](fn@write), for content that is made piece by piece.
+pub fn write_with(path: &Path, content: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), FileError> {
+    try_write(path, content).map_err(|source| FileError::Write { path: path.to_path_buf(), source })
+}
+
+fn try_write(path: &Path, content: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+    if fs::metadata(&target).is_ok_and(|found| !found.is_file()) {
+        let mut file = BufWriter::new(fs::OpenOptions::new().write(true).open(&target)?);
+        content(&mut file)?;
+        return file.flush();
+    }
+    let folder = match target.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    let mut file = BufWriter::new(temporary(folder)?);
+    content(&mut file)?;
+    let file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
+    file.as_file().sync_all()?;
+    file.persist(&target)?;
+    Ok(())
+}
+
+/// A temporary file that ends up with the permissions of any other new file; the default would be private to its owner.
+fn temporary(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".neuralcb-").suffix(".tmp");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        builder.permissions(fs::Permissions::from_mode(0o666));
+    }
+    builder.tempfile_in(folder)
+}
+
+/// A folder for results, proved writable before the work starts.
+///
+/// Folders that [`OutDir::prepare`] made and that are still empty when it is dropped are removed again, so that a run
+/// which fails early leaves no trace.
+#[derive(Debug)]
+pub struct OutDir {
+    path: PathBuf,
+    _made: MadeFolders,
+}
+
+impl OutDir {
+    /// Makes the folder and its parents where they are missing, and proves that a file can be written in it.
+    pub fn prepare(path: &Path) -> Result<OutDir, FileError> {
+        if fs::metadata(path).is_ok_and(|found| !found.is_dir()) {
+            return Err(FileError::NotAFolder { path: path.to_path_buf() });
+        }
+        let made = MadeFolders::make(path)?;
+        temporary(path)
+            .and_then(|file| file.close())
+            .map_err(|source| FileError::Unwritable { path: path.to_path_buf(), source })?;
+        Ok(OutDir { path: path.to_path_buf(), _made: made })
+    }
+
+    /// Writes the file `relative` (such as `figures/fig1.svg`) in one step, making sub-folders where needed.
+    pub fn write(&self, relative: &str, bytes: &[u8]) -> Result<(), FileError> {
+        let inside = Path::new(relative).components().all(|part| matches!(part, Component::Normal(_)));
+        if relative.is_empty() || !inside {
+            return Err(FileError::Outside { folder: self.path.clone(), name: relative.to_string() });
+        }
+        let target = self.path.join(relative);
+        // Held until the end: if the write fails, the sub-folders made for it are empty and go away.
+        let _made = MadeFolders::make(target.parent().unwrap_or(&self.path))?;
+        write(&target, bytes)
+    }
+
+    /// The folder itself.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+/// Folders made by us, outermost first; on drop those that are empty are removed.
+#[derive(Debug, Default)]
+struct MadeFolders(Vec<PathBuf>);
+
+impl MadeFolders {
+    fn make(path: &Path) -> Result<MadeFolders, FileError> {
+        let missing: Vec<&Path> =
+            path.ancestors().take_while(|folder| !folder.as_os_str().is_empty() && !folder.exists()).collect();
+        let mut made = MadeFolders::default();
+        for folder in missing.into_iter().rev() {
+            match fs::create_dir(folder) {
+                Ok(()) => made.0.push(folder.to_path_buf()),
+                // Another process was faster, or the path has a `..` in it.
+                Err(_) if folder.is_dir() => {}
+                Err(source) => return Err(FileError::CreateFolder { path: path.to_path_buf(), source }),
+            }
+        }
+        Ok(made)
+    }
+}
+
+impl Drop for MadeFolders {
+    fn drop(&mut self) {
+        for folder in self.0.iter().rev() {
+            // Removes only empty folders; a folder that holds results stays, and that is no error.
+            let _ = fs::remove_dir(folder);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(folder: &Path) -> Vec<String> {
+        let mut names: Vec<String> =
+            fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_written_file_replaces_the_old_one_and_leaves_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("results.csv");
+        write(&path, b"old and longer").unwrap();
+        write(&path, b"new").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"new");
+        assert_eq!(names(folder.path()), ["results.csv"]);
+    }
+
+    #[test]
+    fn a_failed_write_keeps_the_old_state_and_names_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("taken")).unwrap();
+        let error = write(&folder.path().join("taken"), b"x").unwrap_err();
+        assert!(error.to_string().starts_with("cannot write file `"), "{error}");
+        assert!(error.to_string().contains("taken"), "{error}");
+        let error = write(&folder.path().join("absent/file"), b"x").unwrap_err();
+        assert!(matches!(error, FileError::Write { .. }));
+        assert_eq!(names(folder.path()), ["taken"]);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_written_file_has_the_permissions_of_any_new_file_and_links_are_followed() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let (plain, ours, link) = (folder.path().join("plain"), folder.path().join("ours"), folder.path().join("link"));
+        fs::write(&plain, b"x").unwrap();
+        write(&ours, b"x").unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode();
+        assert_eq!(mode(&ours), mode(&plain));
+        std::os::unix::fs::symlink(&ours, &link).unwrap();
+        write(&link, b"through").unwrap();
+        assert_eq!(fs::read(&ours).unwrap(), b"through");
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_device_is_written_to_and_not_replaced() {
+        write(Path::new("/dev/null"), b"x").unwrap();
+        assert!(!fs::metadata("/dev/null").unwrap().is_file());
+    }
+
+    #[test]
+    fn results_and_their_folders_stay_after_the_drop() {
+        let root = tempfile::tempdir().unwrap();
+        let out = OutDir::prepare(&root.path().join("a/b")).unwrap();
+        out.write("figures/fig1.svg", b"<svg/>").unwrap();
+        assert_eq!(out.path(), root.path().join("a/b"));
+        drop(out);
+        assert_eq!(fs::read(root.path().join("a/b/figures/fig1.svg")).unwrap(), b"<svg/>");
+        assert_eq!(names(&root.path().join("a/b")), ["figures"]);
+    }
+
+    #[test]
+    fn an_unused_folder_goes_away_only_if_it_was_made_here() {
+        let root = tempfile::tempdir().unwrap();
+        drop(OutDir::prepare(&root.path().join("a/b")).unwrap());
+        assert!(names(root.path()).is_empty());
+        fs::create_dir(root.path().join("mine")).unwrap();
+        drop(OutDir::prepare(&root.path().join("mine")).unwrap());
+        assert_eq!(names(root.path()), ["mine"]);
+    }
+
+    #[test]
+    fn a_file_in_the_way_is_refused_by_name() {
+        let root = tempfile::tempdir().unwrap();
+        let file = root.path().join("file.txt");
+        fs::write(&file, b"x").unwrap();
+        assert!(matches!(OutDir::prepare(&file).unwrap_err(), FileError::NotAFolder { .. }));
+        let error = OutDir::prepare(&file.join("sub/deeper")).unwrap_err();
+        assert!(matches!(error, FileError::CreateFolder { .. }));
+        assert!(error.to_string().contains("file.txt/sub/deeper"), "{error}");
+        assert_eq!(names(root.path()), ["file.txt"]);
+    }
+
+    #[test]
+    fn a_preparation_that_fails_half_way_removes_what_it_made() {
+        let root = tempfile::tempdir().unwrap();
+        // The first two folders can be made; the name of the third is longer than any file system allows.
+        let path = root.path().join("a").join("b").join("c".repeat(5000));
+        assert!(OutDir::prepare(&path).is_err());
+        assert!(names(root.path()).is_empty());
+    }
+
+    #[test]
+    fn a_failed_write_removes_the_sub_folders_made_for_it() {
+        let root = tempfile::tempdir().unwrap();
+        let out = OutDir::prepare(&root.path().join("out")).unwrap();
+        assert!(out.write(&format!("figures/{}", "x".repeat(5000)), b"x").is_err());
+        drop(out);
+        assert!(names(root.path()).is_empty());
+    }
+
+    #[test]
+    fn a_name_that_leaves_the_folder_is_refused() {
+        let root = tempfile::tempdir().unwrap();
+        let out = OutDir::prepare(root.path()).unwrap();
+        for name in ["../x", "/x", "a/../../x", ""] {
+            assert!(matches!(out.write(name, b"x"), Err(FileError::Outside { .. })), "{name}");
+        }
+    }
+}
