@@ -58,6 +58,9 @@ pub struct Args {
     /// Test contexts [default: 10000]
     #[arg(long)]
     test_contexts: Option<usize>,
+    /// Standard deviation of the rewards' noise; the paper's N(0, 0.1) can also be read as 0.3162 [default: 0.1]
+    #[arg(long, value_parser = args::number, allow_negative_numbers = true)]
+    noise_std: Option<f64>,
     /// Threads [default: one per core]
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
     jobs: Option<u16>,
@@ -86,6 +89,7 @@ impl Args {
         set(&mut s.sigmas, &self.sigma);
         set(&mut s.rounds, &self.n);
         set(&mut s.test_contexts, &self.test_contexts);
+        set(&mut s.noise_std, &self.noise_std);
         s.seed = self.seed;
         s
     }

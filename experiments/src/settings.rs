@@ -39,6 +39,8 @@ pub struct Settings {
     pub rounds: usize,
     /// n_te, test contexts.
     pub test_contexts: usize,
+    /// Standard deviation of the rewards' noise ξ ~ N(0, 0.1); see [`SyntheticConfig`] on how to read the paper.
+    pub noise_std: f64,
     /// The policy that makes the log.
     pub behaviour: BehaviourConfig,
     /// The seed of everything.
@@ -79,6 +81,7 @@ impl Settings {
             reps: 10,
             rounds: 10_000,
             test_contexts: 10_000,
+            noise_std: 0.1,
             behaviour: BehaviourConfig::EpsilonGreedy { epsilon: 0.1 },
             seed: 1,
         }
@@ -114,6 +117,7 @@ impl Settings {
         each("beta", &self.betas, "a finite number >= 0", |v| v >= 0.0)?;
         each("beta", &self.baseline_betas, "a finite number >= 0", |v| v >= 0.0)?;
         each("lr", &self.learning_rates, "a finite number > 0", |v| v > 0.0)?;
+        each("noise-std", &[self.noise_std], "a finite number >= 0", |v| v >= 0.0)?;
         each("sigma", &self.sigmas, "a finite number > 0", |v| v > 0.0)?;
         count("number of modes", self.modes.len())
     }
@@ -135,12 +139,11 @@ impl Settings {
             Dataset::Quadratic2 => RewardFunction::Quadratic2,
             Dataset::Cosine => RewardFunction::Cosine,
         };
-        match self.preset {
-            Preset::Paper => SyntheticConfig { reward, ..SyntheticConfig::default() },
-            Preset::ReleasedCode => {
-                SyntheticConfig { reward, form: ContextForm::Shared, noise_std: 0.1, ..SyntheticConfig::default() }
-            }
-        }
+        let form = match self.preset {
+            Preset::Paper => ContextForm::PerAction,
+            Preset::ReleasedCode => ContextForm::Shared,
+        };
+        SyntheticConfig { reward, form, noise_std: self.noise_std, ..SyntheticConfig::default() }
     }
 
     fn net(&self) -> NetConfig {

@@ -7,7 +7,9 @@
 //! | | the paper's text | the released code |
 //! |---|---|---|
 //! | contexts | K vectors per round, uniform on the sphere, one shared h | one vector per round, uniform in the cube then normalised, an own h per action |
-//! | ξ ~ N(0, 0.1) | variance 0.1 | standard deviation 0.1 |
+//!
+//! The paper writes ξ ~ N(0, 0.1) and does not say whether 0.1 is the variance or the standard deviation. Its code draws
+//! with standard deviation 0.1, and so does this one by default; `noise_std` = √0.1 is the other reading.
 
 use rand::RngExt;
 use rand_distr::{Distribution, StandardNormal};
@@ -48,7 +50,7 @@ pub enum ContextForm {
 /// | `form` | per action | the paper's or the released contexts | |
 /// | `dim` | 20 | d | ≥ 1 |
 /// | `n_actions` | 30 | K | ≥ 1 |
-/// | `noise_std` | √0.1 | standard deviation of ξ | ≥ 0 |
+/// | `noise_std` | 0.1 | standard deviation of ξ | ≥ 0 |
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SyntheticConfig {
@@ -71,7 +73,7 @@ impl Default for SyntheticConfig {
             form: ContextForm::PerAction,
             dim: 20,
             n_actions: 30,
-            noise_std: 0.1f64.sqrt(),
+            noise_std: 0.1,
         }
     }
 }
