@@ -6,21 +6,22 @@
 //! Both keep a tile of results in registers: four rows by up to three vectors of eight.
 
 use super::scalar::Scalar;
-use super::simd::{Arch, LANES};
+use super::simd::{Arch, LANES, lanes, lanes_mut};
 
 /// Calls a tile kernel for each stretch of columns: three vectors at a time, then two, then one.
 macro_rules! over_columns {
     ($ld:expr, $col:ident, $three:expr, $two:expr, $one:expr) => {
+        let columns = $ld / LANES;
         let mut $col = 0;
-        while $col + 3 * LANES <= $ld {
+        while $col + 3 <= columns {
             $three;
-            $col += 3 * LANES;
+            $col += 3;
         }
-        if $col + 2 * LANES <= $ld {
+        if $col + 2 <= columns {
             $two;
-            $col += 2 * LANES;
+            $col += 2;
         }
-        if $col < $ld {
+        if $col < columns {
             $one;
         }
     };
@@ -72,16 +73,17 @@ fn multiply_tile<T: Scalar, A: Arch, const SQUARE: bool, const R: usize, const C
     col: usize,
     z: &mut [T],
 ) {
+    let (w, z, columns) = (lanes(w), lanes_mut(z), ld / LANES);
     let mut rows = [&x[..0]; R];
     for r in 0..R {
         rows[r] = &x[r * stride..r * stride + n_in];
     }
     let mut acc = [[A::zero::<T>(); C]; R];
     for j in 0..n_in {
-        let from = &w[j * ld + col..j * ld + col + C * LANES];
+        let from = &w[j * columns + col..j * columns + col + C];
         let mut wj = [A::zero::<T>(); C];
         for c in 0..C {
-            wj[c] = A::load(&from[c * LANES..]);
+            wj[c] = A::load(&from[c]);
         }
         for r in 0..R {
             let v = rows[r][j];
@@ -93,7 +95,7 @@ fn multiply_tile<T: Scalar, A: Arch, const SQUARE: bool, const R: usize, const C
     }
     for r in 0..R {
         for c in 0..C {
-            A::store(acc[r][c], &mut z[r * ld + col + c * LANES..]);
+            A::store(acc[r][c], &mut z[r * columns + col + c]);
         }
     }
 }
@@ -143,18 +145,19 @@ fn accumulate_tile<T: Scalar, A: Arch, const SQUARE: bool, const R: usize, const
     col: usize,
     g: &mut [T],
 ) {
+    let (u, g, columns) = (lanes(u), lanes_mut(g), ld / LANES);
     let mut acc = [[A::zero::<T>(); C]; R];
     for r in 0..R {
         for c in 0..C {
-            acc[r][c] = A::load(&g[r * ld + col + c * LANES..]);
+            acc[r][c] = A::load(&g[r * columns + col + c]);
         }
     }
-    for k in 0..u.len() / ld {
-        let from = &u[k * ld + col..k * ld + col + C * LANES];
+    for k in 0..u.len() / columns {
+        let from = &u[k * columns + col..k * columns + col + C];
         let xk = &x[k * stride..k * stride + R];
         let mut uk = [A::zero::<T>(); C];
         for c in 0..C {
-            uk[c] = A::load(&from[c * LANES..]);
+            uk[c] = A::load(&from[c]);
         }
         for r in 0..R {
             let v = A::splat(if SQUARE { xk[r] * xk[r] } else { xk[r] });
@@ -165,7 +168,7 @@ fn accumulate_tile<T: Scalar, A: Arch, const SQUARE: bool, const R: usize, const
     }
     for r in 0..R {
         for c in 0..C {
-            A::store(acc[r][c], &mut g[r * ld + col + c * LANES..]);
+            A::store(acc[r][c], &mut g[r * columns + col + c]);
         }
     }
 }
@@ -173,11 +176,11 @@ fn accumulate_tile<T: Scalar, A: Arch, const SQUARE: bool, const R: usize, const
 /// Σ a·b over slices whose length is a multiple of [`LANES`].
 #[inline(always)]
 pub(crate) fn dot<T: Scalar, A: Arch>(a: &[T], b: &[T]) -> T {
+    let (a, b) = (lanes(a), lanes(b));
+    let b = &b[..a.len()];
     let mut acc = A::zero::<T>();
-    let mut i = 0;
-    while i + LANES <= a.len() {
-        acc = A::madd(A::load(&a[i..]), A::load(&b[i..]), acc);
-        i += LANES;
+    for i in 0..a.len() {
+        acc = A::madd(A::load(&a[i]), A::load(&b[i]), acc);
     }
     A::total(acc)
 }

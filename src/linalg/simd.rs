@@ -11,6 +11,21 @@ use super::scalar::Scalar;
 /// Numbers side by side in one vector; widths are padded to a multiple of it.
 pub(crate) const LANES: usize = 8;
 
+/// Eight numbers in memory.
+pub(crate) type Lanes<T> = [T; LANES];
+
+/// A slice as whole vectors; its length is a multiple of [`LANES`].
+#[inline(always)]
+pub(crate) fn lanes<T>(v: &[T]) -> &[Lanes<T>] {
+    v.as_chunks().0
+}
+
+/// As [`lanes`], to change.
+#[inline(always)]
+pub(crate) fn lanes_mut<T>(v: &mut [T]) -> &mut [Lanes<T>] {
+    v.as_chunks_mut().0
+}
+
 /// An instruction set: vectors of [`LANES`] numbers and what can be done with them.
 pub(crate) trait Arch: 'static {
     /// Whether a·b + c is rounded once.
@@ -18,10 +33,8 @@ pub(crate) trait Arch: 'static {
     /// Eight numbers.
     type V<T: Scalar>: Copy;
     fn splat<T: Scalar>(v: T) -> Self::V<T>;
-    /// The first eight numbers of the slice.
-    fn load<T: Scalar>(from: &[T]) -> Self::V<T>;
-    /// Into the first eight places of the slice.
-    fn store<T: Scalar>(v: Self::V<T>, to: &mut [T]);
+    fn load<T: Scalar>(from: &Lanes<T>) -> Self::V<T>;
+    fn store<T: Scalar>(v: Self::V<T>, to: &mut Lanes<T>);
     fn add<T: Scalar>(a: Self::V<T>, b: Self::V<T>) -> Self::V<T>;
     fn sub<T: Scalar>(a: Self::V<T>, b: Self::V<T>) -> Self::V<T>;
     fn mul<T: Scalar>(a: Self::V<T>, b: Self::V<T>) -> Self::V<T>;
@@ -51,7 +64,7 @@ pub(crate) trait Arch: 'static {
 pub(crate) struct Portable;
 
 #[inline(always)]
-fn each<T: Scalar>(f: impl Fn(usize) -> T) -> [T; LANES] {
+fn each<T: Scalar>(f: impl Fn(usize) -> T) -> Lanes<T> {
     let mut out = [T::ZERO; LANES];
     for l in 0..LANES {
         out[l] = f(l);
@@ -61,46 +74,45 @@ fn each<T: Scalar>(f: impl Fn(usize) -> T) -> [T; LANES] {
 
 impl Arch for Portable {
     const FUSED: bool = false;
-    type V<T: Scalar> = [T; LANES];
+    type V<T: Scalar> = Lanes<T>;
     #[inline(always)]
-    fn splat<T: Scalar>(v: T) -> [T; LANES] {
+    fn splat<T: Scalar>(v: T) -> Lanes<T> {
         [v; LANES]
     }
     #[inline(always)]
-    fn load<T: Scalar>(from: &[T]) -> [T; LANES] {
-        let from = &from[..LANES];
-        each(|l| from[l])
+    fn load<T: Scalar>(from: &Lanes<T>) -> Lanes<T> {
+        *from
     }
     #[inline(always)]
-    fn store<T: Scalar>(v: [T; LANES], to: &mut [T]) {
-        to[..LANES].copy_from_slice(&v);
+    fn store<T: Scalar>(v: Lanes<T>, to: &mut Lanes<T>) {
+        *to = v;
     }
     #[inline(always)]
-    fn add<T: Scalar>(a: [T; LANES], b: [T; LANES]) -> [T; LANES] {
+    fn add<T: Scalar>(a: Lanes<T>, b: Lanes<T>) -> Lanes<T> {
         each(|l| a[l] + b[l])
     }
     #[inline(always)]
-    fn sub<T: Scalar>(a: [T; LANES], b: [T; LANES]) -> [T; LANES] {
+    fn sub<T: Scalar>(a: Lanes<T>, b: Lanes<T>) -> Lanes<T> {
         each(|l| a[l] - b[l])
     }
     #[inline(always)]
-    fn mul<T: Scalar>(a: [T; LANES], b: [T; LANES]) -> [T; LANES] {
+    fn mul<T: Scalar>(a: Lanes<T>, b: Lanes<T>) -> Lanes<T> {
         each(|l| a[l] * b[l])
     }
     #[inline(always)]
-    fn div<T: Scalar>(a: [T; LANES], b: [T; LANES]) -> [T; LANES] {
+    fn div<T: Scalar>(a: Lanes<T>, b: Lanes<T>) -> Lanes<T> {
         each(|l| a[l] / b[l])
     }
     #[inline(always)]
-    fn sqrt<T: Scalar>(a: [T; LANES]) -> [T; LANES] {
+    fn sqrt<T: Scalar>(a: Lanes<T>) -> Lanes<T> {
         each(|l| a[l].root())
     }
     #[inline(always)]
-    fn madd<T: Scalar>(a: [T; LANES], b: [T; LANES], c: [T; LANES]) -> [T; LANES] {
+    fn madd<T: Scalar>(a: Lanes<T>, b: Lanes<T>, c: Lanes<T>) -> Lanes<T> {
         each(|l| a[l] * b[l] + c[l])
     }
     #[inline(always)]
-    fn where_positive<T: Scalar>(condition: [T; LANES], a: [T; LANES]) -> [T; LANES] {
+    fn where_positive<T: Scalar>(condition: Lanes<T>, a: Lanes<T>) -> Lanes<T> {
         each(|l| if condition[l] > T::ZERO { a[l] } else { T::ZERO })
     }
 }
@@ -118,11 +130,11 @@ impl Arch for Avx2 {
         <T as avx2::Avx2Lanes>::splat(v)
     }
     #[inline(always)]
-    fn load<T: Scalar>(from: &[T]) -> T::Avx2 {
+    fn load<T: Scalar>(from: &Lanes<T>) -> T::Avx2 {
         <T as avx2::Avx2Lanes>::load(from)
     }
     #[inline(always)]
-    fn store<T: Scalar>(v: T::Avx2, to: &mut [T]) {
+    fn store<T: Scalar>(v: T::Avx2, to: &mut Lanes<T>) {
         <T as avx2::Avx2Lanes>::store(v, to);
     }
     #[inline(always)]
@@ -160,14 +172,14 @@ impl Arch for Avx2 {
 pub(crate) mod avx2 {
     use std::arch::x86_64::*;
 
-    use super::LANES;
+    use super::Lanes;
 
     /// The operations of [`super::Arch`] on one number type.
     pub trait Avx2Lanes: Sized {
         type Avx2: Copy;
         fn splat(v: Self) -> Self::Avx2;
-        fn load(from: &[Self]) -> Self::Avx2;
-        fn store(v: Self::Avx2, to: &mut [Self]);
+        fn load(from: &Lanes<Self>) -> Self::Avx2;
+        fn store(v: Self::Avx2, to: &mut Lanes<Self>);
         fn add(a: Self::Avx2, b: Self::Avx2) -> Self::Avx2;
         fn sub(a: Self::Avx2, b: Self::Avx2) -> Self::Avx2;
         fn mul(a: Self::Avx2, b: Self::Avx2) -> Self::Avx2;
@@ -178,7 +190,7 @@ pub(crate) mod avx2 {
     }
 
     // SAFETY, for every block below: these functions are reached only from code that `dispatch` runs after it has
-    // found AVX2 and FMA on the processor; loads and stores are unaligned ones within a slice whose length was checked.
+    // found AVX2 and FMA on the processor; loads and stores are unaligned ones within an array of eight.
     impl Avx2Lanes for f32 {
         type Avx2 = __m256;
         #[inline(always)]
@@ -186,13 +198,11 @@ pub(crate) mod avx2 {
             unsafe { _mm256_set1_ps(v) }
         }
         #[inline(always)]
-        fn load(from: &[f32]) -> __m256 {
-            let from = &from[..LANES];
+        fn load(from: &Lanes<f32>) -> __m256 {
             unsafe { _mm256_loadu_ps(from.as_ptr()) }
         }
         #[inline(always)]
-        fn store(v: __m256, to: &mut [f32]) {
-            let to = &mut to[..LANES];
+        fn store(v: __m256, to: &mut Lanes<f32>) {
             unsafe { _mm256_storeu_ps(to.as_mut_ptr(), v) }
         }
         #[inline(always)]
@@ -236,13 +246,11 @@ pub(crate) mod avx2 {
             (v, v)
         }
         #[inline(always)]
-        fn load(from: &[f64]) -> Pair {
-            let from = &from[..LANES];
+        fn load(from: &Lanes<f64>) -> Pair {
             unsafe { (_mm256_loadu_pd(from.as_ptr()), _mm256_loadu_pd(from[4..].as_ptr())) }
         }
         #[inline(always)]
-        fn store(v: Pair, to: &mut [f64]) {
-            let to = &mut to[..LANES];
+        fn store(v: Pair, to: &mut Lanes<f64>) {
             unsafe {
                 _mm256_storeu_pd(to.as_mut_ptr(), v.0);
                 _mm256_storeu_pd(to[4..].as_mut_ptr(), v.1);

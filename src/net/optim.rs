@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::{Net, Params};
 use crate::error::{Error, not_negative, positive};
 use crate::linalg::scalar::Scalar;
-use crate::linalg::simd::{Arch, LANES};
+use crate::linalg::simd::{Arch, lanes, lanes_mut};
 
 const BETA1: f64 = 0.9;
 const BETA2: f64 = 0.999;
@@ -172,22 +172,22 @@ enum Rule<T> {
 /// body of a closure would not be compiled for the instruction set of its caller.
 macro_rules! adam {
     ($arch:ident, $w:expr, $moments:expr, $step:expr, $inv_second:expr, |$at:pat_param, $v:pat_param| $gradient:expr) => {{
-        let (w, (first, second)) = ($w, $moments);
+        let (w, (first, second)) = (lanes_mut($w), $moments);
         let n = w.len();
-        let (w, first, second) = (&mut w[..n], &mut first[..n], &mut second[..n]);
+        let (first, second) = (&mut lanes_mut(first)[..n], &mut lanes_mut(second)[..n]);
         let (b1, b2) = ($arch::splat(T::of(BETA1)), $arch::splat(T::of(BETA2)));
         let (c1, c2) = ($arch::splat(T::of(1.0 - BETA1)), $arch::splat(T::of(1.0 - BETA2)));
         let (eps, step, inv_second) = ($arch::splat(T::of(EPS)), $arch::splat($step), $arch::splat($inv_second));
-        for i in (0..n).step_by(LANES) {
-            let weight = $arch::load(&w[i..]);
+        for i in 0..n {
+            let weight = $arch::load(&w[i]);
             let ($at, $v) = (i, weight);
             let g = $gradient;
-            let mu = $arch::madd(c1, g, $arch::mul(b1, $arch::load(&first[i..])));
-            let nu = $arch::madd(c2, $arch::mul(g, g), $arch::mul(b2, $arch::load(&second[i..])));
-            $arch::store(mu, &mut first[i..]);
-            $arch::store(nu, &mut second[i..]);
+            let mu = $arch::madd(c1, g, $arch::mul(b1, $arch::load(&first[i])));
+            let nu = $arch::madd(c2, $arch::mul(g, g), $arch::mul(b2, $arch::load(&second[i])));
+            $arch::store(mu, &mut first[i]);
+            $arch::store(nu, &mut second[i]);
             let root = $arch::add($arch::sqrt($arch::mul(nu, inv_second)), eps);
-            $arch::store($arch::sub(weight, $arch::div($arch::mul(step, mu), root)), &mut w[i..]);
+            $arch::store($arch::sub(weight, $arch::div($arch::mul(step, mu), root)), &mut w[i]);
         }
     }};
 }
@@ -197,29 +197,29 @@ impl<T: Scalar> Rule<T> {
     fn apply<A: Arch>(&mut self, part: Part<'_, T>) {
         match *self {
             Rule::Sgd { eta, pull } => {
-                let initial = part.initial.expect("SGD keeps the initial weights");
+                let (w, initial) = (lanes_mut(part.w), lanes(part.initial.expect("SGD keeps the initial weights")));
                 let (eta, pull) = (A::splat(eta), A::splat(pull));
-                for i in (0..part.w.len()).step_by(LANES) {
-                    let w = A::load(&part.w[i..]);
-                    let g = if let Some(g) = part.grad { A::load(&g[i..]) } else { A::zero() };
-                    let g = A::madd(pull, A::sub(w, A::load(&initial[i..])), g);
-                    A::store(A::sub(w, A::mul(eta, g)), &mut part.w[i..]);
+                for i in 0..w.len() {
+                    let weight = A::load(&w[i]);
+                    let g = if let Some(g) = part.grad { A::load(&lanes(g)[i]) } else { A::zero() };
+                    let g = A::madd(pull, A::sub(weight, A::load(&initial[i])), g);
+                    A::store(A::sub(weight, A::mul(eta, g)), &mut w[i]);
                 }
             }
             Rule::Adam { step, inv_second, l2 } => {
                 let moments = part.moments.expect("Adam keeps its moments");
                 let l2 = A::splat(l2);
                 // four loops without branches inside
-                match (part.grad, part.initial) {
+                match (part.grad.map(lanes), part.initial.map(lanes)) {
                     (Some(g), None) => {
-                        adam!(A, part.w, moments, step, inv_second, |i, w| A::madd(l2, w, A::load(&g[i..])));
+                        adam!(A, part.w, moments, step, inv_second, |i, w| A::madd(l2, w, A::load(&g[i])));
                     }
                     (None, None) => adam!(A, part.w, moments, step, inv_second, |_, w| A::mul(l2, w)),
                     (Some(g), Some(c)) => adam!(A, part.w, moments, step, inv_second, |i, w| {
-                        A::madd(l2, A::sub(w, A::load(&c[i..])), A::load(&g[i..]))
+                        A::madd(l2, A::sub(w, A::load(&c[i])), A::load(&g[i]))
                     }),
                     (None, Some(c)) => {
-                        adam!(A, part.w, moments, step, inv_second, |i, w| { A::mul(l2, A::sub(w, A::load(&c[i..]))) })
+                        adam!(A, part.w, moments, step, inv_second, |i, w| { A::mul(l2, A::sub(w, A::load(&c[i]))) })
                     }
                 }
             }

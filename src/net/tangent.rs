@@ -15,21 +15,19 @@ use super::{Factor, Group, Net, Params};
 use crate::linalg::cholesky;
 use crate::linalg::dense::{accumulate, dot, multiply};
 use crate::linalg::scalar::Scalar;
-use crate::linalg::simd::{Arch, Job, LANES, dispatch};
+use crate::linalg::simd::{Arch, Job, LANES, dispatch, lanes, lanes_mut};
 
 const LAYER_NORM_EPS: f64 = 1e-5;
 
-/// Replaces each vector of a slice, given the place where it begins. A macro, because the body of a closure would not
+/// Replaces each vector of a slice, given its number. A macro, because the body of a closure would not
 /// be compiled for the instruction set of its caller.
 macro_rules! map {
     ($arch:ident, $slice:expr, |$at:pat_param, $v:pat_param| $new:expr) => {{
-        let slice = $slice;
-        let mut at = 0;
-        while at + LANES <= slice.len() {
-            let ($at, $v) = (at, $arch::load(&slice[at..]));
+        let vectors = lanes_mut($slice);
+        for at in 0..vectors.len() {
+            let ($at, $v) = (at, $arch::load(&vectors[at]));
             let new = $new;
-            $arch::store(new, &mut slice[at..]);
-            at += LANES;
+            $arch::store(new, &mut vectors[at]);
         }
     }};
 }
@@ -233,19 +231,20 @@ impl Net {
                 multiply::<T, A, false>(&before[l - 1].h[..rows * ld], ld, layer.n_in, weight, ld, h);
             }
             if let Some(at) = layer.bias {
-                let bias = &rest[at..at + ld];
+                let bias = lanes(&rest[at..at + ld]);
                 for r in 0..rows {
-                    map!(A, &mut h[r * ld..(r + 1) * ld], |i, z| A::add(z, A::load(&bias[i..])));
+                    map!(A, &mut h[r * ld..(r + 1) * ld], |i, z| A::add(z, A::load(&bias[i])));
                 }
             }
             if let (Some(gain), Some(offset)) = (layer.gain, layer.offset) {
-                let (gain, offset) = (&rest[gain..gain + ld], &rest[offset..offset + ld]);
+                let (gain, offset) = (lanes(&rest[gain..gain + ld]), lanes(&rest[offset..offset + ld]));
                 for r in 0..rows {
                     let h = &mut h[r * ld..(r + 1) * ld];
                     let normal = &mut own.normal[r * ld..(r + 1) * ld];
                     own.inv_std[r] = self.normalise::<T, A>(h, normal, &out.real);
-                    map!(A, &mut *h, |i, _| {
-                        let y = A::madd(A::load(&gain[i..]), A::load(&normal[i..]), A::load(&offset[i..]));
+                    let normal = lanes(normal);
+                    map!(A, h, |i, _| {
+                        let y = A::madd(A::load(&gain[i]), A::load(&normal[i]), A::load(&offset[i]));
                         A::where_positive(y, y)
                     });
                 }
@@ -259,22 +258,23 @@ impl Net {
         for r in 0..rows {
             out.f[r] = scale * dot::<T, A>(&last[r * ld..(r + 1) * ld], weight) + bias;
         }
-        let scale = A::splat(scale);
-        map!(A, &mut out.output[..rows * ld], |i, _| A::mul(scale, A::load(&last[i..])));
+        let (scale, last) = (A::splat(scale), lanes(last));
+        map!(A, &mut out.output[..rows * ld], |i, _| A::mul(scale, A::load(&last[i])));
     }
 
     /// x̂ = (z − mean)/√(var + ε) over the m real units, zero in the padding; returns 1/√(var + ε).
     #[inline(always)]
     fn normalise<T: Scalar, A: Arch>(&self, z: &[T], normal: &mut [T], real: &[T]) -> T {
         let inv_m = T::of(1.0 / self.config.width as f64);
+        let (z, real) = (lanes(z), lanes(real));
         let mut sum = A::zero::<T>(); // the padding of z is zero
-        for i in (0..z.len()).step_by(LANES) {
-            sum = A::add(sum, A::load(&z[i..]));
+        for z in z {
+            sum = A::add(sum, A::load(z));
         }
         let mean = A::splat(A::total(sum) * inv_m);
         let mut squares = A::zero::<T>();
         map!(A, &mut *normal, |i, _| {
-            let centred = A::mul(A::load(&real[i..]), A::sub(A::load(&z[i..]), mean));
+            let centred = A::mul(A::load(&real[i]), A::sub(A::load(&z[i]), mean));
             squares = A::madd(centred, centred, squares);
             centred
         });
@@ -289,6 +289,7 @@ impl Net {
     fn backward<T: Scalar, A: Arch>(&self, rest: &[T], out: &mut Tangents<T>) {
         let (ld, rows, m) = (self.ld, out.rows, self.config.width);
         let inv_m = T::of(1.0 / m as f64);
+        let real = lanes(&out.real);
         for l in (0..self.layers.len()).rev() {
             let (own, after) = out.layers.split_at_mut(l + 1);
             let own = &mut own[l];
@@ -299,26 +300,28 @@ impl Net {
                 transpose(weight, ld, m, &mut next.transposed);
                 let delta_z = if next.delta_z.is_empty() { &next.delta_y } else { &next.delta_z };
                 multiply::<T, A, false>(&delta_z[..rows * ld], ld, m, &next.transposed, ld, delta_y);
-                map!(A, &mut *delta_y, |i, delta| A::where_positive(A::load(&h[i..]), delta));
+                let h = lanes(h);
+                map!(A, &mut *delta_y, |i, delta| A::where_positive(A::load(&h[i]), delta));
             } else {
-                let (scale, weight) = (A::splat(self.output_scale::<T>()), &rest[self.output..self.output + ld]);
+                let scale = A::splat(self.output_scale::<T>());
+                let weight = lanes(&rest[self.output..self.output + ld]);
                 for r in 0..rows {
-                    let h = &h[r * ld..(r + 1) * ld];
+                    let h = lanes(&h[r * ld..(r + 1) * ld]);
                     map!(A, &mut delta_y[r * ld..(r + 1) * ld], |i, _| {
-                        A::where_positive(A::load(&h[i..]), A::mul(scale, A::load(&weight[i..])))
+                        A::where_positive(A::load(&h[i]), A::mul(scale, A::load(&weight[i])))
                     });
                 }
             }
             // δz
             let Some(gain) = self.layers[l].gain else { continue };
-            let gain = &rest[gain..gain + ld];
+            let gain = lanes(&rest[gain..gain + ld]);
             for r in 0..rows {
                 let row = r * ld..(r + 1) * ld;
-                let (delta_y, normal) = (&delta_y[row.clone()], &own.normal[row.clone()]);
+                let (delta_y, normal) = (lanes(&delta_y[row.clone()]), lanes(&own.normal[row.clone()]));
                 let (mut sum, mut sum_both) = (A::zero::<T>(), A::zero::<T>());
                 map!(A, &mut own.delta_gain[row.clone()], |i, _| {
-                    let (delta, gain) = (A::load(&delta_y[i..]), A::load(&gain[i..]));
-                    let delta_gain = A::mul(delta, A::load(&normal[i..]));
+                    let (delta, gain) = (A::load(&delta_y[i]), A::load(&gain[i]));
+                    let delta_gain = A::mul(delta, A::load(&normal[i]));
                     sum = A::madd(delta, gain, sum);
                     sum_both = A::madd(delta_gain, gain, sum_both);
                     delta_gain
@@ -327,9 +330,9 @@ impl Net {
                 let mean = A::splat(-A::total(sum) * inv_m);
                 let mean_both = A::splat(-A::total(sum_both) * inv_m);
                 map!(A, &mut own.delta_z[row], |i, _| {
-                    let centred = A::madd(A::load(&gain[i..]), A::load(&delta_y[i..]), mean);
-                    let delta = A::mul(inv_std, A::madd(A::load(&normal[i..]), mean_both, centred));
-                    A::mul(A::load(&out.real[i..]), delta)
+                    let centred = A::madd(A::load(&gain[i]), A::load(&delta_y[i]), mean);
+                    let delta = A::mul(inv_std, A::madd(A::load(&normal[i]), mean_both, centred));
+                    A::mul(A::load(&real[i]), delta)
                 });
             }
         }
@@ -349,8 +352,8 @@ impl Net {
         let mut scratch = std::mem::take(&mut tangents.scratch);
         let product = &mut scratch[..rows * ld];
         let mut partial = std::mem::take(&mut tangents.partial);
-        let partial_rows = &mut partial[..rows * LANES];
-        partial_rows.fill(T::ZERO);
+        let partial_rows = lanes_mut(&mut partial[..rows * LANES]);
+        partial_rows.fill([T::ZERO; LANES]);
         let constant = self.output_bias.map_or(T::ZERO, |at| rest[at]);
         for group in &self.groups {
             let Some(u) = tangents.factor(group.u) else { continue }; // the output bias, whose gradient is 1
@@ -368,17 +371,18 @@ impl Net {
             };
             let stride = if group.n_in.is_some() { ld } else { 0 };
             for r in 0..rows {
-                let (u, c) = (&u[r * ld..(r + 1) * ld], &coefficients[r * stride..r * stride + ld]);
-                let mut acc = A::load(&partial_rows[r * LANES..]);
-                for i in (0..ld).step_by(LANES) {
-                    let u = A::load(&u[i..]);
-                    acc = A::madd(if SQUARE { A::mul(u, u) } else { u }, A::load(&c[i..]), acc);
+                let u = lanes(&u[r * ld..(r + 1) * ld]);
+                let c = &lanes(&coefficients[r * stride..r * stride + ld])[..u.len()];
+                let mut acc = A::load(&partial_rows[r]);
+                for i in 0..u.len() {
+                    let u = A::load(&u[i]);
+                    acc = A::madd(if SQUARE { A::mul(u, u) } else { u }, A::load(&c[i]), acc);
                 }
-                A::store(acc, &mut partial_rows[r * LANES..]);
+                A::store(acc, &mut partial_rows[r]);
             }
         }
         for r in 0..rows {
-            out[r] = A::total(A::load::<T>(&partial_rows[r * LANES..])) + constant;
+            out[r] = A::total(A::load::<T>(&partial_rows[r])) + constant;
         }
         tangents.scratch = scratch;
         tangents.partial = partial;
@@ -409,10 +413,11 @@ impl Net {
             if let (Some(n_in), Factor::DeltaZ(l)) = (group.n_in, group.u) {
                 self.accumulate_weights::<T, A, SQUARE>(tangents, l, 0..rows, e, &mut into[group.at..][..n_in * ld]);
             } else if let Some(u) = tangents.factor(group.u) {
+                let (u, columns) = (lanes(&u[..rows * ld]), ld / LANES);
                 map!(A, &mut into[group.at..group.at + ld], |i, sum| {
                     let mut sum = sum;
                     for r in 0..rows {
-                        let u = A::load(&u[r * ld + i..]);
+                        let u = A::load(&u[r * columns + i]);
                         sum = A::madd(A::splat(e[r]), if SQUARE { A::mul(u, u) } else { u }, sum);
                     }
                     sum
@@ -441,9 +446,9 @@ impl Net {
         let u = &u[rows.start * ld..rows.end * ld];
         for r in 0..rows.len() {
             let factor = A::splat(e[rows.start + r]);
-            let u = &u[r * ld..(r + 1) * ld];
+            let u = lanes(&u[r * ld..(r + 1) * ld]);
             map!(A, &mut scaled[r * ld..(r + 1) * ld], |i, _| {
-                let u = A::load(&u[i..]);
+                let u = A::load(&u[i]);
                 A::mul(factor, if SQUARE { A::mul(u, u) } else { u })
             });
         }
