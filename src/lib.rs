@@ -48,3 +48,8 @@ pub use error::{Column, Error};
 pub use linalg::scalar::Scalar;
 pub use model::{Estimates, Learner, ModelConfig, RewardModel};
 pub use seed::{Seed, Stream};
+
+/// The README's example is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

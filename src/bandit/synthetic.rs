@@ -125,14 +125,15 @@ impl Bandit for Synthetic {
     }
 
     fn contexts(&self, n: usize, rng: &mut Stream) -> Result<Contexts, Error> {
-        let d = self.config.dim;
-        let (rows, draw): (usize, fn(usize, &mut Stream) -> Vec<f64>) = match self.config.form {
-            ContextForm::PerAction => (n * self.config.n_actions, on_sphere),
-            ContextForm::Shared => (n, from_cube),
-        };
-        let mut x = Vec::with_capacity(rows * d);
+        let (d, form) = (self.config.dim, self.config.form);
+        let per_round = if form == ContextForm::PerAction { self.config.n_actions } else { 1 };
+        let too_many = Error::Param { name: "n", range: "small enough for its contexts to fit in memory", got: n as f64 };
+        let rows = n.checked_mul(per_round).filter(|rows| rows.checked_mul(d).is_some()).ok_or(too_many.clone())?;
+        let mut x = Vec::new();
+        x.try_reserve_exact(rows * d).map_err(|_| too_many)?;
         for _ in 0..rows {
-            x.extend(draw(d, rng).into_iter().map(|v| v as f32));
+            let row = if form == ContextForm::PerAction { on_sphere(d, rng) } else { from_cube(d, rng) };
+            x.extend(row.into_iter().map(|v| v as f32));
         }
         Contexts::new(self.layout(), x, Eligible::All)
     }

@@ -26,6 +26,20 @@ pub(crate) fn lanes_mut<T>(v: &mut [T]) -> &mut [Lanes<T>] {
     v.as_chunks_mut().0
 }
 
+/// Replaces each vector of a slice, given its number. A macro, because the body of a closure would not
+/// be compiled for the instruction set of its caller.
+macro_rules! map {
+    ($arch:ident, $slice:expr, |$at:pat_param, $v:pat_param| $new:expr) => {{
+        let vectors = $crate::linalg::simd::lanes_mut($slice);
+        for at in 0..vectors.len() {
+            let ($at, $v) = (at, $arch::load(&vectors[at]));
+            let new = $new;
+            $arch::store(new, &mut vectors[at]);
+        }
+    }};
+}
+pub(crate) use map;
+
 /// An instruction set: vectors of [`LANES`] numbers and what can be done with them.
 pub(crate) trait Arch: 'static {
     /// Whether a·b + c is rounded once.

@@ -3,7 +3,7 @@
 //! f_W(u) = √m · W_L σ(W_{L−1} σ(… σ(W_1 u) …)),  σ(z) = max(z, 0)
 //!
 //! with, as settings, layer normalisation in the hidden layers (the paper's experiments), biases and no √m (the
-//! released code). Forward and backward pass stand side by side in [`tangent`].
+//! released code). Forward and backward pass stand side by side in `tangent.rs`.
 //!
 //! **The gradient is never built.** In each layer ∇_{W_l} f = δ_l h_{l−1}ᵀ: a [`Tangents`] keeps only the factors
 //! u = δ_l and v = h_{l−1} of every parameter group, for a batch of rows. Everything the algorithms need follows:
@@ -16,6 +16,7 @@
 //! is kept as one d × m matrix per block. Weights are stored input-major and padded to whole vectors with zeros that
 //! stay zero.
 
+mod contract;
 mod init;
 pub(crate) mod optim;
 mod tangent;
@@ -23,8 +24,8 @@ mod tensors;
 
 use serde::{Deserialize, Serialize};
 
+pub(crate) use contract::FactorRows;
 pub use optim::{Optimiser, Schedule, Towards};
-pub(crate) use tangent::FactorRows;
 pub use tangent::Tangents;
 pub use tensors::Tensors;
 

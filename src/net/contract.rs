@@ -1,0 +1,198 @@
+//! What follows from the factors of the gradient: sums over all parameters, steps, and inner products, each one matrix
+//! product per layer.
+
+use std::ops::Range;
+
+use super::{Factor, Net, Tangents};
+use crate::linalg::cholesky;
+use crate::linalg::dense::{accumulate, multiply};
+use crate::linalg::scalar::Scalar;
+use crate::linalg::simd::{Arch, LANES, lanes, lanes_mut, map};
+
+impl Net {
+    /// out_r = Σ over all parameters of c·g (or c·g² if `SQUARE`), for coefficients `first`, `rest` in the shape of
+    /// the parameters: one matrix product per layer on the factors.
+    #[inline(always)]
+    pub(crate) fn contract<T: Scalar, A: Arch, const SQUARE: bool>(
+        &self,
+        first: &[T],
+        rest: &[T],
+        tangents: &mut Tangents<T>,
+        out: &mut [T],
+    ) {
+        let (ld, rows) = (self.ld, tangents.rows);
+        let mut scratch = std::mem::take(&mut tangents.scratch);
+        let product = &mut scratch[..rows * ld];
+        let mut partial = std::mem::take(&mut tangents.partial);
+        let partial_rows = lanes_mut(&mut partial[..rows * LANES]);
+        partial_rows.fill([T::ZERO; LANES]);
+        let constant = self.output_bias.map_or(T::ZERO, |at| rest[at]);
+        for group in &self.groups {
+            let Some(u) = tangents.factor(group.u) else { continue }; // the output bias, whose gradient is 1
+            let coefficients = match (group.n_in, group.u) {
+                (Some(n_in), Factor::DeltaZ(0)) => {
+                    multiply::<T, A, SQUARE>(&tangents.input[..rows * n_in], n_in, n_in, first, ld, product);
+                    &product[..]
+                }
+                (Some(n_in), Factor::DeltaZ(l)) => {
+                    let input = &tangents.layers[l - 1].h[..rows * ld];
+                    multiply::<T, A, SQUARE>(input, ld, n_in, &rest[group.at..][..n_in * ld], ld, product);
+                    &product[..]
+                }
+                _ => &rest[group.at..group.at + ld],
+            };
+            let stride = if group.n_in.is_some() { ld } else { 0 };
+            for r in 0..rows {
+                let u = lanes(&u[r * ld..(r + 1) * ld]);
+                let c = &lanes(&coefficients[r * stride..r * stride + ld])[..u.len()];
+                let mut acc = A::load(&partial_rows[r]);
+                for i in 0..u.len() {
+                    let u = A::load(&u[i]);
+                    acc = A::madd(if SQUARE { A::mul(u, u) } else { u }, A::load(&c[i]), acc);
+                }
+                A::store(acc, &mut partial_rows[r]);
+            }
+        }
+        for r in 0..rows {
+            out[r] = A::total(A::load::<T>(&partial_rows[r])) + constant;
+        }
+        tangents.scratch = scratch;
+        tangents.partial = partial;
+    }
+
+    /// into += Σ_r e_r·g_r (or e_r·g_r² if `SQUARE`) over the block's part of W_1, for the given rows.
+    #[inline(always)]
+    pub(crate) fn accumulate_first<T: Scalar, A: Arch, const SQUARE: bool>(
+        &self,
+        tangents: &mut Tangents<T>,
+        rows: Range<usize>,
+        e: &[T],
+        into: &mut [T],
+    ) {
+        self.accumulate_weights::<T, A, SQUARE>(tangents, 0, rows, e, into);
+    }
+
+    /// into += Σ_r e_r·g_r (or e_r·g_r² if `SQUARE`) over all parameters but W_1, for all rows.
+    #[inline(always)]
+    pub(crate) fn accumulate_rest<T: Scalar, A: Arch, const SQUARE: bool>(
+        &self,
+        tangents: &mut Tangents<T>,
+        e: &[T],
+        into: &mut [T],
+    ) {
+        let (ld, rows) = (self.ld, tangents.rows);
+        for group in self.groups.iter().filter(|g| !g.first) {
+            if let (Some(n_in), Factor::DeltaZ(l)) = (group.n_in, group.u) {
+                self.accumulate_weights::<T, A, SQUARE>(tangents, l, 0..rows, e, &mut into[group.at..][..n_in * ld]);
+            } else if let Some(u) = tangents.factor(group.u) {
+                let (u, columns) = (lanes(&u[..rows * ld]), ld / LANES);
+                map!(A, &mut into[group.at..group.at + ld], |i, sum| {
+                    let mut sum = sum;
+                    for r in 0..rows {
+                        let u = A::load(&u[r * columns + i]);
+                        sum = A::madd(A::splat(e[r]), if SQUARE { A::mul(u, u) } else { u }, sum);
+                    }
+                    sum
+                });
+            } else {
+                for &e in &e[..rows] {
+                    into[group.at] += e;
+                }
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn accumulate_weights<T: Scalar, A: Arch, const SQUARE: bool>(
+        &self,
+        tangents: &mut Tangents<T>,
+        l: usize,
+        rows: Range<usize>,
+        e: &[T],
+        into: &mut [T],
+    ) {
+        let ld = self.ld;
+        let mut scratch = std::mem::take(&mut tangents.scratch);
+        let scaled = &mut scratch[..rows.len() * ld];
+        let u = tangents.factor(Factor::DeltaZ(l)).expect("weights have factors");
+        let u = &u[rows.start * ld..rows.end * ld];
+        for r in 0..rows.len() {
+            let factor = A::splat(e[rows.start + r]);
+            let u = lanes(&u[r * ld..(r + 1) * ld]);
+            map!(A, &mut scaled[r * ld..(r + 1) * ld], |i, _| {
+                let u = A::load(&u[i]);
+                A::mul(factor, if SQUARE { A::mul(u, u) } else { u })
+            });
+        }
+        if l == 0 {
+            let input = &tangents.input[rows.start * self.n_in..rows.end * self.n_in];
+            accumulate::<T, A, SQUARE>(input, self.n_in, self.n_in, scaled, ld, into);
+        } else {
+            let input = &tangents.layers[l - 1].h[rows.start * ld..rows.end * ld];
+            accumulate::<T, A, SQUARE>(input, ld, self.layers[l].n_in, scaled, ld, into);
+        }
+        tangents.scratch = scratch;
+    }
+
+    /// ⟨∇f(x_i), ∇f(y_j)⟩ for all i, j: Σ over the groups of (u_i·u_j)(v_i·v_j), where the inputs of W_1 meet only
+    /// within the same block. Factors are given group by group, rows × length, with the block of each row.
+    pub(crate) fn gram(&self, a: &FactorRows, b: &FactorRows, out: &mut [f64]) {
+        let (rows, cols) = (a.blocks.len(), b.blocks.len());
+        out.fill(0.0);
+        let mut u = vec![0.0; rows * cols];
+        let mut v = vec![0.0; rows * cols];
+        for (g, group) in self.groups.iter().enumerate() {
+            cholesky::gram(&a.u[g], &b.u[g], group.n_out, &mut u);
+            if let Some(n_in) = group.n_in {
+                cholesky::gram(&a.v[g], &b.v[g], n_in, &mut v);
+                if group.first {
+                    for i in 0..rows {
+                        for j in 0..cols {
+                            if a.blocks[i] != b.blocks[j] {
+                                v[i * cols + j] = 0.0;
+                            }
+                        }
+                    }
+                }
+                u.iter_mut().zip(&v).for_each(|(u, v)| *u *= v);
+            }
+            out.iter_mut().zip(&u).for_each(|(out, u)| *out += u);
+        }
+    }
+}
+
+/// The factors of many gradients, group by group; grows by rows.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct FactorRows {
+    u: Vec<Vec<f64>>,
+    v: Vec<Vec<f64>>,
+    blocks: Vec<usize>,
+}
+
+impl FactorRows {
+    /// Appends row `row` of the tangents, whose input lies in `block`.
+    pub(crate) fn push<T: Scalar>(&mut self, net: &Net, tangents: &Tangents<T>, block: usize, row: usize) {
+        let factors = tangents.factors(net, row);
+        self.u.resize(factors.len(), Vec::new());
+        self.v.resize(factors.len(), Vec::new());
+        for (g, (u, v)) in factors.into_iter().enumerate() {
+            self.u[g].extend(u);
+            self.v[g].extend(v.into_iter().flatten());
+        }
+        self.blocks.push(block);
+    }
+
+    /// Number of rows.
+    pub(crate) fn len(&self) -> usize {
+        self.blocks.len()
+    }
+
+    /// A copy of some rows.
+    pub(crate) fn slice(&self, rows: Range<usize>) -> FactorRows {
+        let n = self.len().max(1);
+        let cut = |arrays: &[Vec<f64>]| {
+            arrays.iter().map(|a| a[a.len() / n * rows.start..a.len() / n * rows.end].to_vec()).collect()
+        };
+        FactorRows { u: cut(&self.u), v: cut(&self.v), blocks: self.blocks[rows.clone()].to_vec() }
+    }
+}
