@@ -67,7 +67,7 @@ pub struct Args {
     /// The seed of everything; the same seed gives the same result files with any number of threads
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Folder for the results [default: results/<figure>]
+    /// Folder for the results [default: results/fig1]
     #[arg(long)]
     out: Option<PathBuf>,
 }
