@@ -8,9 +8,9 @@
 //! **The gradient is never built.** In each layer ∇_{W_l} f = δ_l h_{l−1}ᵀ: a [`Tangents`] keeps only the factors
 //! u = δ_l and v = h_{l−1} of every parameter group, for a batch of rows. Everything the algorithms need follows:
 //!
-//! * the width: Σ g²/Λ = (u²)ᵀ(1/Λ_l)(v²) per group, one matrix product on squared inputs ([`Net::contract`]);
-//! * the step and the diagonal of Λ: Σ_rows e·v uᵀ, one matrix product ([`Net::accumulate_first`], `…_rest`);
-//! * ⟨∇f(x), ∇f(y)⟩ = Σ (u·u′)(v·v′), for the exact Λ over many parameters ([`Net::gram`]).
+//! * the width: Σ g²/Λ = (u²)ᵀ(1/Λ_l)(v²) per group, one matrix product on squared inputs (`contract.rs`);
+//! * the step and the diagonal of Λ: Σ_rows e·v uᵀ, one matrix product;
+//! * ⟨∇f(x), ∇f(y)⟩ = Σ (u·u′)(v·v′), for the exact Λ over many parameters.
 //!
 //! With disjoint encoding the input is (0, …, x, …, 0): only the block of the action in W_1 is read or changed, so W_1
 //! is kept as one d × m matrix per block. Weights are stored input-major and padded to whole vectors with zeros that
