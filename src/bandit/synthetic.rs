@@ -127,7 +127,8 @@ impl Bandit for Synthetic {
     fn contexts(&self, n: usize, rng: &mut Stream) -> Result<Contexts, Error> {
         let (d, form) = (self.config.dim, self.config.form);
         let per_round = if form == ContextForm::PerAction { self.config.n_actions } else { 1 };
-        let too_many = Error::Param { name: "n", range: "small enough for its contexts to fit in memory", got: n as f64 };
+        let too_many =
+            Error::Param { name: "n", range: "small enough for its contexts to fit in memory", got: n as f64 };
         let rows = n.checked_mul(per_round).filter(|rows| rows.checked_mul(d).is_some()).ok_or(too_many.clone())?;
         let mut x = Vec::new();
         x.try_reserve_exact(rows * d).map_err(|_| too_many)?;

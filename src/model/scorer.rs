@@ -9,10 +9,7 @@ use crate::error::Error;
 use crate::linalg::cholesky::Whitener;
 use crate::linalg::scalar::Scalar;
 use crate::linalg::simd::{Arch, Job, dispatch};
-use crate::net::{FactorRows, Net, Params, Tangents};
-
-/// Rows that pass through the network together: few enough to stay in the first cache.
-const ROWS: usize = 32;
+use crate::net::{FactorRows, Net, Params, ROWS, Tangents, Wide};
 
 /// A frozen neural model. Its mean is the network's output, or the ridge regression on its gradient.
 pub(crate) struct Scorer<T> {
@@ -71,85 +68,111 @@ impl<T: Scalar> RewardModel for Scorer<T> {
     }
 
     fn estimate_rounds(&self, contexts: &Contexts, rounds: Range<usize>, mean: &mut [f64], width: &mut [f64]) {
-        let mut tangents = Tangents::new(&self.net, ROWS);
-        for group in row_groups(contexts, rounds, self.by_action()) {
-            dispatch(ScoreGroup { scorer: self, group: &group, tangents: &mut tangents, mean, width });
+        let groups = row_groups(contexts, rounds, self.by_action());
+        match &self.spread {
+            Spread::Diagonal { inverse, theta } => {
+                let mut wide = Wide::new(&self.net);
+                for group in &groups {
+                    let theta = theta.as_ref();
+                    dispatch(ScoreDiagonal { scorer: self, inverse, theta, group, wide: &mut wide, mean, width });
+                }
+            }
+            Spread::Primal { .. } | Spread::Dual { .. } => {
+                let mut tangents = Tangents::new(&self.net, ROWS);
+                for group in &groups {
+                    self.score_exact(group, &mut tangents, mean, width);
+                }
+            }
         }
     }
 }
 
-struct ScoreGroup<'a, T> {
+/// Scores a group with a diagonal Λ: one pass through the network and one or two contractions per tile of rows.
+struct ScoreDiagonal<'a, T> {
     scorer: &'a Scorer<T>,
+    inverse: &'a Diagonal<T>,
+    theta: Option<&'a Diagonal<T>>,
     group: &'a RowGroup<'a>,
-    tangents: &'a mut Tangents<T>,
+    wide: &'a mut Wide<T>,
     mean: &'a mut [f64],
     width: &'a mut [f64],
 }
 
-impl<T: Scalar> Job for ScoreGroup<'_, T> {
+impl<T: Scalar> Job for ScoreDiagonal<'_, T> {
     type Out = ();
 
     #[inline(always)]
     fn run<A: Arch>(self) {
-        let Scorer { net, layout, weights, spread } = self.scorer;
+        let Scorer { net, layout, weights, .. } = self.scorer;
         let (action, block) = (self.group.action, layout.block(self.group.action));
-        let n_in = net.n_in();
-        let (mut means, mut widths) = ([T::ZERO; ROWS], [T::ZERO; ROWS]);
-        let (mut wide_means, mut wide_widths) = ([0.0; ROWS], [0.0; ROWS]);
         for rows in self.group.rows.chunks(ROWS) {
+            self.wide.set_rows(net, rows.iter().map(|(x, _)| *x));
+            net.wide_pass::<T, A>(net.block(&weights.first, block), &weights.rest, self.wide);
+            let (first, rest) = self.inverse.parts(net, block, action);
+            let widths = net.wide_contract::<T, A, true>(first, rest, self.wide);
+            for ((_, place), width) in rows.iter().zip(&widths) {
+                self.width[*place] = width.wide().sqrt();
+            }
+            if let Some(theta) = self.theta {
+                let (first, rest) = theta.parts(net, block, action);
+                let means = net.wide_contract::<T, A, false>(first, rest, self.wide);
+                for ((_, place), mean) in rows.iter().zip(&means) {
+                    self.mean[*place] = mean.wide();
+                }
+            } else {
+                for ((_, place), f) in rows.iter().zip(self.wide.f()) {
+                    self.mean[*place] = f.wide();
+                }
+            }
+        }
+    }
+}
+
+impl<T: Scalar> Scorer<T> {
+    /// Scores a group with the exact Λ.
+    fn score_exact(&self, group: &RowGroup<'_>, tangents: &mut Tangents<T>, mean: &mut [f64], width: &mut [f64]) {
+        let Scorer { net, layout, weights, spread } = self;
+        let block = layout.block(group.action);
+        let mut input = vec![T::ZERO; ROWS * net.n_in()];
+        let (mut means, mut widths) = ([0.0; ROWS], [0.0; ROWS]);
+        for rows in group.rows.chunks(ROWS) {
             let n = rows.len();
-            let input = net.input_mut(self.tangents, n);
-            for (input, (x, _)) in input.chunks_exact_mut(n_in).zip(rows) {
+            let input = &mut input[..n * net.n_in()];
+            for (input, (x, _)) in input.chunks_exact_mut(net.n_in()).zip(rows) {
                 net.write_input(x, input);
             }
-            net.project::<T, A>(net.block(&weights.first, block), 0..n, self.tangents);
-            net.pass::<T, A>(&weights.rest, self.tangents);
-            let mut ridge_mean = false;
-            match spread {
-                Spread::Diagonal { inverse, theta } => {
-                    let (first, rest) = inverse.parts(net, block, action);
-                    net.contract::<T, A, true>(first, rest, self.tangents, &mut widths);
-                    for i in 0..n {
-                        wide_widths[i] = widths[i].wide().sqrt();
-                    }
-                    if let Some(theta) = theta {
-                        let (first, rest) = theta.parts(net, block, action);
-                        net.contract::<T, A, false>(first, rest, self.tangents, &mut means);
-                        ridge_mean = true;
-                        for i in 0..n {
-                            wide_means[i] = means[i].wide();
-                        }
-                    }
-                }
+            net.tangents(weights, block, input, tangents);
+            let ridge = match spread {
                 Spread::Primal { whitener, theta, scale } => {
                     let p = net.n_params();
                     let mut phi = vec![0.0; n * p];
                     for (row, phi) in phi.chunks_exact_mut(p).enumerate() {
-                        self.tangents.expand(net, block, row, phi);
+                        tangents.expand(net, block, row, phi);
                         phi.iter_mut().for_each(|v| *v *= scale);
                         if let Some(theta) = theta {
-                            wide_means[row] = theta.iter().zip(phi).map(|(t, v)| t * *v).sum();
+                            means[row] = theta.iter().zip(phi).map(|(t, v)| t * *v).sum();
                         }
                     }
-                    wide_widths[..n].fill(0.0);
-                    whitener.add_norms(&phi, &mut wide_widths[..n]);
-                    wide_widths[..n].iter_mut().for_each(|w| *w = w.sqrt());
-                    ridge_mean = theta.is_some();
+                    widths[..n].fill(0.0);
+                    whitener.add_norms(&phi, &mut widths[..n]);
+                    widths[..n].iter_mut().for_each(|w| *w = w.sqrt());
+                    theta.is_some()
                 }
                 Spread::Dual { dual, ridge } => {
                     let mut factors = FactorRows::default();
                     let mut norms = [0.0; ROWS];
                     for row in 0..n {
-                        factors.push(net, self.tangents, block, row);
-                        norms[row] = self.tangents.norm_squared(net, row);
+                        factors.push(net, tangents, block, row);
+                        norms[row] = tangents.norm_squared(net, row);
                     }
-                    dual.estimate(net, &factors, &norms, &mut wide_means[..n], &mut wide_widths[..n]);
-                    ridge_mean = *ridge;
+                    dual.estimate(net, &factors, &norms, &mut means[..n], &mut widths[..n]);
+                    *ridge
                 }
-            }
+                Spread::Diagonal { .. } => unreachable!("scored by tiles of rows"),
+            };
             for (i, (_, place)) in rows.iter().enumerate() {
-                self.mean[*place] = if ridge_mean { wide_means[i] } else { self.tangents.f()[i].wide() };
-                self.width[*place] = wide_widths[i];
+                mean[*place] = if ridge { means[i] } else { tangents.f()[i].wide() };
+                width[*place] = widths[i];
             }
         }
     }

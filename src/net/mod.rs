@@ -8,7 +8,7 @@
 //! **The gradient is never built.** In each layer ∇_{W_l} f = δ_l h_{l−1}ᵀ: a [`Tangents`] keeps only the factors
 //! u = δ_l and v = h_{l−1} of every parameter group, for a batch of rows. Everything the algorithms need follows:
 //!
-//! * the width: Σ g²/Λ = (u²)ᵀ(1/Λ_l)(v²) per group, one matrix product on squared inputs (`contract.rs`);
+//! * the width: Σ g²/Λ = (u²)ᵀ(1/Λ_l)(v²) per group, one matrix product on squared inputs (`wide.rs`);
 //! * the step and the diagonal of Λ: Σ_rows e·v uᵀ, one matrix product;
 //! * ⟨∇f(x), ∇f(y)⟩ = Σ (u·u′)(v·v′), for the exact Λ over many parameters.
 //!
@@ -16,18 +16,20 @@
 //! is kept as one d × m matrix per block. Weights are stored input-major and padded to whole vectors with zeros that
 //! stay zero.
 
-mod contract;
+mod factors;
 mod init;
 pub(crate) mod optim;
 mod tangent;
 mod tensors;
+mod wide;
 
 use serde::{Deserialize, Serialize};
 
-pub(crate) use contract::FactorRows;
+pub(crate) use factors::FactorRows;
 pub use optim::{Optimiser, Schedule, Towards};
 pub use tangent::Tangents;
 pub use tensors::Tensors;
+pub(crate) use wide::{ROWS, Wide};
 
 use crate::data::Layout;
 use crate::error::{Error, at_least};

@@ -14,9 +14,9 @@ use std::ops::Range;
 use super::{Factor, Group, Net, Params};
 use crate::linalg::dense::{dot, multiply};
 use crate::linalg::scalar::Scalar;
-use crate::linalg::simd::{Arch, Job, LANES, dispatch, lanes, map};
+use crate::linalg::simd::{Arch, Job, dispatch, lanes, map};
 
-const LAYER_NORM_EPS: f64 = 1e-5;
+pub(super) const LAYER_NORM_EPS: f64 = 1e-5;
 
 /// The factors of ∇f for a batch of rows, and f itself.
 #[derive(Debug, Clone)]
@@ -32,8 +32,6 @@ pub struct Tangents<T> {
     f: Vec<T>,
     /// rows × ld, for products.
     pub(super) scratch: Vec<T>,
-    /// rows × LANES, for sums over the groups.
-    pub(super) partial: Vec<T>,
     /// 1 for the m real units, 0 for the padding.
     real: Vec<T>,
 }
@@ -80,7 +78,6 @@ impl<T: Scalar> Tangents<T> {
             output: array(),
             f: vec![T::ZERO; rows],
             scratch: array(),
-            partial: vec![T::ZERO; rows * LANES],
             real: (0..net.ld).map(|i| if i < net.config.width { T::ONE } else { T::ZERO }).collect(),
         }
     }

@@ -1,65 +1,15 @@
-//! What follows from the factors of the gradient: sums over all parameters, steps, and inner products, each one matrix
-//! product per layer.
+//! What follows from the factors of the gradient: steps, the diagonal of Λ, and inner products, each one matrix product
+//! per layer. (The width is in `wide.rs`.)
 
 use std::ops::Range;
 
 use super::{Factor, Net, Tangents};
 use crate::linalg::cholesky;
-use crate::linalg::dense::{accumulate, multiply};
+use crate::linalg::dense::accumulate;
 use crate::linalg::scalar::Scalar;
-use crate::linalg::simd::{Arch, LANES, lanes, lanes_mut, map};
+use crate::linalg::simd::{Arch, LANES, lanes, map};
 
 impl Net {
-    /// out_r = Σ over all parameters of c·g (or c·g² if `SQUARE`), for coefficients `first`, `rest` in the shape of
-    /// the parameters: one matrix product per layer on the factors.
-    #[inline(always)]
-    pub(crate) fn contract<T: Scalar, A: Arch, const SQUARE: bool>(
-        &self,
-        first: &[T],
-        rest: &[T],
-        tangents: &mut Tangents<T>,
-        out: &mut [T],
-    ) {
-        let (ld, rows) = (self.ld, tangents.rows);
-        let mut scratch = std::mem::take(&mut tangents.scratch);
-        let product = &mut scratch[..rows * ld];
-        let mut partial = std::mem::take(&mut tangents.partial);
-        let partial_rows = lanes_mut(&mut partial[..rows * LANES]);
-        partial_rows.fill([T::ZERO; LANES]);
-        let constant = self.output_bias.map_or(T::ZERO, |at| rest[at]);
-        for group in &self.groups {
-            let Some(u) = tangents.factor(group.u) else { continue }; // the output bias, whose gradient is 1
-            let coefficients = match (group.n_in, group.u) {
-                (Some(n_in), Factor::DeltaZ(0)) => {
-                    multiply::<T, A, SQUARE>(&tangents.input[..rows * n_in], n_in, n_in, first, ld, product);
-                    &product[..]
-                }
-                (Some(n_in), Factor::DeltaZ(l)) => {
-                    let input = &tangents.layers[l - 1].h[..rows * ld];
-                    multiply::<T, A, SQUARE>(input, ld, n_in, &rest[group.at..][..n_in * ld], ld, product);
-                    &product[..]
-                }
-                _ => &rest[group.at..group.at + ld],
-            };
-            let stride = if group.n_in.is_some() { ld } else { 0 };
-            for r in 0..rows {
-                let u = lanes(&u[r * ld..(r + 1) * ld]);
-                let c = &lanes(&coefficients[r * stride..r * stride + ld])[..u.len()];
-                let mut acc = A::load(&partial_rows[r]);
-                for i in 0..u.len() {
-                    let u = A::load(&u[i]);
-                    acc = A::madd(if SQUARE { A::mul(u, u) } else { u }, A::load(&c[i]), acc);
-                }
-                A::store(acc, &mut partial_rows[r]);
-            }
-        }
-        for r in 0..rows {
-            out[r] = A::total(A::load::<T>(&partial_rows[r])) + constant;
-        }
-        tangents.scratch = scratch;
-        tangents.partial = partial;
-    }
-
     /// into += Σ_r e_r·g_r (or e_r·g_r² if `SQUARE`) over the block's part of W_1, for the given rows.
     #[inline(always)]
     pub(crate) fn accumulate_first<T: Scalar, A: Arch, const SQUARE: bool>(
