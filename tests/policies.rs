@@ -225,6 +225,9 @@ fn the_best_checkpoint_is_best_by_the_score_given_and_of_equal_ones_the_latest()
     assert_ne!(checkpoints[0], checkpoints[3]);
     let flat = Returned::BestCheckpoint { every: 1, score: &|_| 7.0 };
     assert_eq!(played(&[9, 1, 2, 3], 3, flat, 1), 3);
+    let first_is_nan = std::cell::Cell::new(f64::NAN);
+    let once_nan = |_: &LearnedPolicy| first_is_nan.replace(7.0);
+    assert_eq!(played(&[9, 1, 2, 3], 3, Returned::BestCheckpoint { every: 1, score: &once_nan }, 1), 3);
 }
 
 #[test]
@@ -461,7 +464,8 @@ fn linucb_plays_like_the_textbook() {
 
 #[test]
 fn the_released_bandits_have_the_released_sub_optimality() {
-    // (h, uniform policy's sub-optimality, spread): from the released code, ten draws of the bandit
+    // (h, the uniform policy's sub-optimality under the released data generation, what the mean of three may be off):
+    // over 20 bandits it varies by 0.02, 0.24 and 0.0004, so the mean of three stays within 3.6 deviations or more
     let cases = [
         (RewardFunction::Quadratic, 2.09, 0.06),
         (RewardFunction::Quadratic2, 15.1, 0.5),

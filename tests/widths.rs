@@ -21,6 +21,7 @@ fn uniform(rng: &mut Stream) -> f64 {
     2.0 * rng.random::<f64>() - 1.0
 }
 
+/// Twins are compared on 19 rounds: more than the 16 rows that are scored side by side, and no multiple of them.
 fn random_contexts(layout: Layout, n: usize, rng: &mut Stream) -> Contexts {
     let rows = if layout.encoding == Encoding::Disjoint { n } else { n * layout.n_actions };
     let x = (0..rows * layout.dim).map(|_| uniform(rng) as f32).collect();
@@ -184,7 +185,7 @@ fn neural_mean_and_width_are_those_of_explicit_gradients() {
     for (number, (encoding, net)) in networks().into_iter().enumerate() {
         let layout = Layout { dim: 3, n_actions: 3, encoding };
         let mut rng = Seed::new(number as u64).stream("neural");
-        let (log, test) = (random_log(layout, 30, &mut rng), random_contexts(layout, 6, &mut rng));
+        let (log, test) = (random_log(layout, 30, &mut rng), random_contexts(layout, 19, &mut rng));
         for covariance in FORMS {
             for order in [UpdateOrder::BeforeStep, UpdateOrder::AfterStep] {
                 let what = format!("{encoding:?} {net:?} {covariance:?} {order:?}");
@@ -220,8 +221,8 @@ fn neural_mean_and_width_are_those_of_explicit_gradients() {
 fn before_the_first_round_the_width_is_the_norm_of_the_gradient() {
     for (encoding, net) in networks() {
         let layout = Layout { dim: 3, n_actions: 3, encoding };
-        let test = random_contexts(layout, 6, &mut Seed::new(4).stream("before"));
-        for covariance in [Covariance::Diagonal, Covariance::PerAction, PRIMAL] {
+        let test = random_contexts(layout, 19, &mut Seed::new(4).stream("before"));
+        for covariance in FORMS {
             let config = NeuralConfig { net: net.clone(), lambda: 0.5, covariance, ..NeuralConfig::default() };
             let mut model = Neural::<f64>::new(config, layout, Seed::new(3)).unwrap();
             let scale = 1.0 / (net.width as f64).sqrt();
@@ -238,7 +239,7 @@ fn neural_linear_mean_and_width_are_those_of_explicit_gradients() {
     for (number, (encoding, net)) in networks().into_iter().enumerate() {
         let layout = Layout { dim: 3, n_actions: 3, encoding };
         let mut rng = Seed::new(number as u64).stream("neural linear");
-        let (log, test) = (random_log(layout, 30, &mut rng), random_contexts(layout, 6, &mut rng));
+        let (log, test) = (random_log(layout, 30, &mut rng), random_contexts(layout, 19, &mut rng));
         for (covariance, scale_features) in FORMS.into_iter().flat_map(|c| [(c, false), (c, true)]) {
             let what = format!("{encoding:?} {net:?} {covariance:?} scaled {scale_features}");
             let shape = Net::new(net.clone(), layout).unwrap();

@@ -99,7 +99,7 @@ impl<T: Scalar> Lambda<T> {
                     Lambda::Primal(Primal { factor, target: vec![0.0; p], scale, scratch: vec![0.0; p] })
                 } else {
                     let factor = Cholesky::of_identity(0, 1.0);
-                    Lambda::Dual(Dual { rows: FactorRows::default(), rewards: Vec::new(), factor, scale, lambda })
+                    Lambda::Dual(Dual { rows: FactorRows::new(net), rewards: Vec::new(), factor, scale, lambda })
                 }
             }
         }

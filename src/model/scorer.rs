@@ -159,7 +159,7 @@ impl<T: Scalar> Scorer<T> {
                     theta.is_some()
                 }
                 Spread::Dual { dual, ridge } => {
-                    let mut factors = FactorRows::default();
+                    let mut factors = FactorRows::new(net);
                     let mut norms = [0.0; ROWS];
                     for row in 0..n {
                         factors.push(net, tangents, block, row);

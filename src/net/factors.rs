@@ -112,7 +112,7 @@ impl Net {
 }
 
 /// The factors of many gradients, group by group; grows by rows.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(crate) struct FactorRows {
     u: Vec<Vec<f64>>,
     v: Vec<Vec<f64>>,
@@ -120,12 +120,15 @@ pub(crate) struct FactorRows {
 }
 
 impl FactorRows {
+    /// No rows yet.
+    pub(crate) fn new(net: &Net) -> Self {
+        let empty = vec![Vec::new(); net.groups.len()];
+        FactorRows { u: empty.clone(), v: empty, blocks: Vec::new() }
+    }
+
     /// Appends row `row` of the tangents, whose input lies in `block`.
     pub(crate) fn push<T: Scalar>(&mut self, net: &Net, tangents: &Tangents<T>, block: usize, row: usize) {
-        let factors = tangents.factors(net, row);
-        self.u.resize(factors.len(), Vec::new());
-        self.v.resize(factors.len(), Vec::new());
-        for (g, (u, v)) in factors.into_iter().enumerate() {
+        for (g, (u, v)) in tangents.factors(net, row).into_iter().enumerate() {
             self.u[g].extend(u);
             self.v[g].extend(v.into_iter().flatten());
         }

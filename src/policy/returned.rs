@@ -28,7 +28,7 @@ pub enum Returned<'a> {
         /// Rounds between checkpoints, ≥ 1.
         every: usize,
     },
-    /// The checkpoint with the largest score, of equal ones the latest.
+    /// The checkpoint with the largest score, of equal ones the latest; a score of NaN loses to any other.
     BestCheckpoint {
         /// Rounds between checkpoints, ≥ 1.
         every: usize,
@@ -126,7 +126,7 @@ pub fn learn(
                 read(learner, rounds);
                 let policy = LearnedPolicy::new(learner.model()?, beta)?;
                 let own = score(&policy);
-                if best.as_ref().is_none_or(|(b, _)| own >= *b) {
+                if best.as_ref().is_none_or(|(b, _)| own >= *b || b.is_nan()) {
                     best = Some((own, policy));
                 }
             }
