@@ -26,18 +26,24 @@ pub fn total_work(settings: &Settings) -> u64 {
 }
 
 fn pass_work(settings: &Settings, pass: &Pass) -> u64 {
-    let score = settings.test_contexts as u64 / 50;
-    let n = settings.checkpoints();
-    let kernel = |n: usize| (n.min(1000) * n.min(1000)) as u64 * settings.test_contexts as u64 / 400_000;
-    match (&pass.model, pass.mode) {
-        (ModelConfig::Kernel(_), _) => n.iter().filter(|&&n| n <= 1000).map(|&n| kernel(n) + score).sum(),
-        (_, mode) => settings.rounds as u64 * step_work(mode) + n.len() as u64 * score,
-    }
+    let scoring: u64 = settings.checkpoints().into_iter().map(|n| score_work(settings, pass, n)).sum();
+    train_work(pass, settings.rounds) + scoring
 }
 
-/// Work of one round of training.
-fn step_work(mode: Option<TrainingMode>) -> u64 {
-    if mode == Some(TrainingMode::B) { 30 } else { 1 }
+/// Work of reading some rounds; a round of S-mode is one unit.
+fn train_work(pass: &Pass, rounds: usize) -> u64 {
+    rounds as u64 * if pass.mode == Some(TrainingMode::B) { 300 } else { 1 }
+}
+
+/// Work of scoring the test contexts after n rounds.
+fn score_work(settings: &Settings, pass: &Pass, n: usize) -> u64 {
+    let contexts = settings.test_contexts as u64;
+    match &pass.model {
+        // a kernel model's cost grows with the square of its samples, and it is not scored again when they are full
+        ModelConfig::Kernel(k) if n <= k.max_samples => contexts + (n * n) as u64 * contexts / 1500,
+        ModelConfig::Kernel(_) => 0,
+        _ => contexts,
+    }
 }
 
 /// What one experiment produced.
@@ -156,18 +162,17 @@ fn run_pass(
     let mut learner = pass.model.learner(log.contexts().layout(), problem.seed.child("model"))?;
     let mut results = Results::default();
     let mut known: Option<(Arc<dyn RewardModel>, Vec<Verdict>)> = None;
-    let (mut t, mut train_seconds, mut reported) = (0, 0.0, 0);
-    let work = pass_work(settings, pass);
+    let (mut t, mut train_seconds) = (0, 0.0);
     for n in settings.checkpoints() {
         let start = Instant::now();
         while t < n {
-            let round = log.round(t);
-            learner.observe(round.chosen, round.reward);
-            t += 1;
-            if pass.mode == Some(TrainingMode::B) && t % 100 == 0 {
-                progress(100 * step_work(pass.mode));
-                reported += 100 * step_work(pass.mode);
+            let end = n.min(t + 100);
+            progress(train_work(pass, end - t));
+            for t in t..end {
+                let round = log.round(t);
+                learner.observe(round.chosen, round.reward);
             }
+            t = end;
         }
         let model = learner.model()?;
         train_seconds += start.elapsed().as_secs_f64();
@@ -185,6 +190,7 @@ fn run_pass(
             }
         };
         let score_seconds = start.elapsed().as_secs_f64();
+        progress(score_work(settings, pass, n));
         for (&(algorithm, beta), &verdict) in pass.outputs.iter().zip(&verdicts) {
             let row = row(&Key { beta, ..key.clone() }, algorithm, n, verdict);
             results.timings.push(TimingRow { key: row.key.clone(), train_seconds, score_seconds });
@@ -192,7 +198,6 @@ fn run_pass(
         }
         known = Some((model, verdicts));
     }
-    progress(work.saturating_sub(reported));
     Ok(results)
 }
 

@@ -4,10 +4,11 @@
 use std::collections::{BTreeSet, HashSet};
 use std::fs;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use neuralcb::Encoding;
 use neuralcb_experiments::{
-    Algorithm, Dataset, Preset, Problem, Results, Settings, TrainingMode, rows, run, write_results,
+    Algorithm, Dataset, Preset, Problem, Results, Settings, TrainingMode, rows, run, total_work, write_results,
 };
 use neuralcb_logs::OutDir;
 
@@ -170,4 +171,12 @@ fn the_greedy_twin_is_beta_zero() {
             assert_ne!(twin, of(lcb, vec![10.0]), "{preset} {lcb}: β makes no difference");
         }
     }
+}
+
+#[test]
+fn the_progress_adds_up_to_the_work_announced() {
+    let settings = Settings { sigmas: vec![0.1, 1.0], rounds: 130, ..learned_fast(Preset::Paper) };
+    let done = AtomicU64::new(0);
+    run(&settings, &|work| _ = done.fetch_add(work, Ordering::Relaxed)).unwrap();
+    assert_eq!(done.into_inner(), total_work(&settings));
 }
