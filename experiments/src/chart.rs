@@ -26,7 +26,7 @@ pub fn panel(title: &str, curves: &[&Curve]) -> String {
 
 /// Several panels side by side (four as two by two, more in rows of three) above one legend of the algorithms.
 pub fn figure(panels: &[(String, Vec<&Curve>)]) -> String {
-    let frame = Frame { width: 330.0, height: 300.0, left: 56.0, right: 14.0, top: 32.0, bottom: 46.0 };
+    let frame = Frame { width: 330.0, height: 300.0, left: 64.0, right: 14.0, top: 32.0, bottom: 46.0 };
     let columns = if panels.len() == 4 { 2 } else { panels.len().clamp(1, 3) };
     let width = frame.width * columns as f64;
     let plots_height = frame.height * panels.len().div_ceil(columns) as f64;
@@ -210,7 +210,7 @@ fn plot(frame: &Frame, title: &str, curves: &[&Curve], y_label: bool) -> String 
     if y_label {
         let _ = writeln!(
             svg,
-            "<text transform=\"translate(15 {}) rotate(-90)\" text-anchor=\"middle\" fill=\"#222\">{Y_LABEL}</text>",
+            "<text transform=\"translate(12 {}) rotate(-90)\" text-anchor=\"middle\" fill=\"#222\">{Y_LABEL}</text>",
             num(centre)
         );
     }
