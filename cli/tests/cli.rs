@@ -145,7 +145,7 @@ fn simulate_refuses_wrong_input_in_one_line_and_leaves_nothing() {
     fs::write(folder.path().join("short"), lines("0.5", 2)).unwrap();
     fs::write(folder.path().join("heavy"), lines("0.5", 30)).unwrap();
     let cases: [(&[&str], &str, &[&str]); 11] = [
-        (&["cosine", "--n", "0"], "`rounds`", &["at least 1", "got 0"]),
+        (&["cosine", "--n", "0"], "`n`", &["at least 1", "got 0"]),
         (&["mushroom", "--n", "9"], "mushroom", &["quadratic", "quadratic2", "cosine"]),
         (&["cosine", "--n", "many"], "many", &["--n"]),
         (&["cosine", "--n", "9", "--preset", "other"], "other", &["paper", "released-code"]),

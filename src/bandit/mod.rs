@@ -104,7 +104,7 @@ impl TestSet {
 ///
 /// Streams: `contexts`, `actions`, `rewards`.
 pub fn collect(bandit: &dyn Bandit, behaviour: &mut Behaviour, n: usize, seed: Seed) -> Result<LoggedData, Error> {
-    at_least("rounds", 1, "at least 1", n)?;
+    at_least("n", 1, "at least 1", n)?;
     let contexts = bandit.contexts(n, &mut seed.stream("contexts"))?;
     let expected = bandit.expected_rewards(&contexts);
     let (mut action_rng, mut reward_rng) = (seed.stream("actions"), seed.stream("rewards"));
