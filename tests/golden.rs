@@ -1,6 +1,9 @@
 //! Against values made by other programs: JAX's automatic differentiation, scikit-learn, numpy (`golden/`), and
 //! MABWiser's own test (`../shared/golden`, where it is there).
 
+mod common;
+
+use common::flat;
 use neuralcb::model::{
     Covariance, ExactForm, Kernel, KernelConfig, Linear, LinearConfig, Mode, Neural, NeuralConfig, NeuralLinear,
     NeuralLinearConfig, UpdateOrder,
@@ -71,16 +74,6 @@ fn close(what: &str, got: &[f64], want: &[f64], tolerance: f64) {
     for (i, (g, w)) in got.iter().zip(want).enumerate() {
         assert!((g - w).abs() <= tolerance * w.abs().max(1.0), "{what}[{i}]: got {g}, want {w}");
     }
-}
-
-fn flat(t: &Tensors) -> Vec<f64> {
-    let mut out: Vec<f64> = t.weights.iter().flatten().flatten().copied().collect();
-    for vectors in [&t.biases, &t.gains, &t.offsets].into_iter().flatten() {
-        out.extend(vectors.iter().flatten());
-    }
-    out.extend(&t.output);
-    out.extend(t.output_bias);
-    out
 }
 
 fn tensors(v: &Value) -> Tensors {

@@ -1,9 +1,12 @@
 //! Who decides what, when and with which probability: snapshots, returned policies, behaviour policies, the synthetic
 //! bandits, and the one decision rule.
 
+mod common;
+
 use std::ops::Range;
 use std::sync::Arc;
 
+use common::{random_contexts, random_log};
 use neuralcb::bandit::{Bandit, ContextForm, RewardFunction, Synthetic, SyntheticConfig, TestSet, collect};
 use neuralcb::model::{Linear, LinearConfig, Neural, NeuralConfig, NeuralLinearConfig};
 use neuralcb::policy::{
@@ -11,29 +14,10 @@ use neuralcb::policy::{
 };
 use neuralcb::{
     Contexts, Eligible, Encoding, Error, Estimates, Layout, Learner, LoggedData, ModelConfig, Pair, RewardModel, Seed,
-    Stream,
 };
-use rand::RngExt;
 
 const SHARED: Layout = Layout { dim: 4, n_actions: 5, encoding: Encoding::Disjoint };
 const PER_ACTION: Layout = Layout { encoding: Encoding::PerAction, ..SHARED };
-
-fn uniform(rng: &mut Stream) -> f64 {
-    2.0 * rng.random::<f64>() - 1.0
-}
-
-fn random_contexts(layout: Layout, n: usize, rng: &mut Stream) -> Contexts {
-    let rows = if layout.encoding == Encoding::Disjoint { n } else { n * layout.n_actions };
-    let x = (0..rows * layout.dim).map(|_| uniform(rng) as f32).collect();
-    Contexts::new(layout, x, Eligible::All).unwrap()
-}
-
-fn random_log(layout: Layout, n: usize, rng: &mut Stream) -> LoggedData {
-    let contexts = random_contexts(layout, n, rng);
-    let actions = (0..n).map(|_| rng.random_range(0..layout.n_actions as u32)).collect();
-    let rewards = (0..n).map(|_| uniform(rng)).collect();
-    LoggedData::new(contexts, actions, rewards, None).unwrap()
-}
 
 /// The same log with another action and another reward in round `from` and in all that follow.
 fn changed(log: &LoggedData, from: usize) -> LoggedData {

@@ -1,13 +1,16 @@
 //! Mean and width of every model against a naive twin: explicit gradients, a dense Λ and its Gauss–Jordan inverse;
 //! the disjoint encoding against explicit zeros; eligible subsets against full rounds; f32 against f64.
 
+mod common;
+
+use common::{flat, random_contexts, random_log, uniform};
 use neuralcb::model::{
     Covariance, ExactForm, Kernel, KernelConfig, Linear, LinearConfig, Mode, Neural, NeuralConfig, NeuralLinear,
     NeuralLinearConfig, UpdateOrder,
 };
-use neuralcb::net::{Init, Net, NetConfig, Optimiser, Params, Tangents, Tensors, Towards};
+use neuralcb::net::{Init, Net, NetConfig, Optimiser, Params, Tangents, Towards};
 use neuralcb::{
-    Contexts, Eligible, Encoding, Estimates, Layout, Learner, LoggedData, ModelConfig, Pair, RewardModel, Seed, Stream,
+    Contexts, Eligible, Encoding, Estimates, Layout, Learner, LoggedData, ModelConfig, Pair, RewardModel, Seed,
 };
 use rand::RngExt;
 
@@ -16,24 +19,6 @@ const PRIMAL: Covariance = Covariance::Exact(ExactForm::Primal);
 const DUAL: Covariance = Covariance::Exact(ExactForm::Dual);
 const FORMS: [Covariance; 4] = [Covariance::Diagonal, Covariance::PerAction, PRIMAL, DUAL];
 const ENCODINGS: [Encoding; 2] = [Encoding::PerAction, Encoding::Disjoint];
-
-fn uniform(rng: &mut Stream) -> f64 {
-    2.0 * rng.random::<f64>() - 1.0
-}
-
-/// Twins are compared on 19 rounds: more than the 16 rows that are scored side by side, and no multiple of them.
-fn random_contexts(layout: Layout, n: usize, rng: &mut Stream) -> Contexts {
-    let rows = if layout.encoding == Encoding::Disjoint { n } else { n * layout.n_actions };
-    let x = (0..rows * layout.dim).map(|_| uniform(rng) as f32).collect();
-    Contexts::new(layout, x, Eligible::All).unwrap()
-}
-
-fn random_log(layout: Layout, n: usize, rng: &mut Stream) -> LoggedData {
-    let contexts = random_contexts(layout, n, rng);
-    let actions = (0..n).map(|_| rng.random_range(0..layout.n_actions as u32)).collect();
-    let rewards = (0..n).map(|_| uniform(rng)).collect();
-    LoggedData::new(contexts, actions, rewards, None).unwrap()
-}
 
 fn observe_all(learner: &mut dyn Learner, log: &LoggedData) {
     for t in 0..log.n_rounds() {
@@ -51,16 +36,6 @@ fn close(what: &str, got: &Estimates, want: &Estimates, tolerance: f64) {
             assert!((g - w).abs() <= tolerance * w.abs().max(1.0), "{what}, {part} of pair {i}: got {g}, want {w}");
         }
     }
-}
-
-fn flat(t: &Tensors) -> Vec<f64> {
-    let mut out: Vec<f64> = t.weights.iter().flatten().flatten().copied().collect();
-    for vectors in [&t.biases, &t.gains, &t.offsets].into_iter().flatten() {
-        out.extend(vectors.iter().flatten());
-    }
-    out.extend(&t.output);
-    out.extend(t.output_bias);
-    out
 }
 
 fn dot(a: &[f64], b: &[f64]) -> f64 {

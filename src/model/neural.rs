@@ -199,10 +199,7 @@ impl<T: Scalar> Neural<T> {
     #[inline(always)]
     fn tangents_of<A: Arch>(&mut self, chosen: Pair<'_>) {
         let block = self.layout.block(chosen.action);
-        let one = &mut self.work.one;
-        self.net.write_input(chosen.x, self.net.input_mut(one, 1));
-        self.net.project::<T, A>(self.net.block(&self.weights.first, block), 0..1, one);
-        self.net.pass::<T, A>(&self.weights.rest, one);
+        self.net.tangents_of::<T, A>(&self.weights, block, chosen.x, &mut self.work.one);
     }
 
     #[inline(always)]

@@ -103,9 +103,7 @@ impl<T: Scalar> Job for Observe<'_, '_, T> {
     fn run<A: Arch>(self) {
         let NeuralLinear { net, layout, weights, lambda, target, one } = self.model;
         let (action, block) = (self.chosen.action, layout.block(self.chosen.action));
-        net.write_input(self.chosen.x, net.input_mut(one, 1));
-        net.project::<T, A>(net.block(&weights.first, block), 0..1, one);
-        net.pass::<T, A>(&weights.rest, one);
+        net.tangents_of::<T, A>(weights, block, self.chosen.x, one);
         lambda.add::<A>(net, one, block, action, self.reward);
         if let Some(target) = target {
             let e = [T::of(self.reward * target.scale_squared.sqrt())];

@@ -175,6 +175,20 @@ impl Net {
         dispatch(Backward { net: self, first, rest: &params.rest, input, out });
     }
 
+    /// f and the factors of ∇f for one context whose input lies in `block`, inside a job.
+    #[inline(always)]
+    pub(crate) fn tangents_of<T: Scalar, A: Arch>(
+        &self,
+        params: &Params<T>,
+        block: usize,
+        x: &[f32],
+        out: &mut Tangents<T>,
+    ) {
+        self.write_input(x, self.input_mut(out, 1));
+        self.project::<T, A>(self.block(&params.first, block), 0..1, out);
+        self.pass::<T, A>(&params.rest, out);
+    }
+
     /// As [`Net::tangents`], inside a job.
     #[inline(always)]
     pub(crate) fn tangents_in<T: Scalar, A: Arch>(&self, first: &[T], rest: &[T], input: &[T], out: &mut Tangents<T>) {
