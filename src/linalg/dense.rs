@@ -6,7 +6,7 @@
 //! Both keep a tile of results in registers: four rows by up to three vectors of eight.
 
 use super::scalar::Scalar;
-use super::simd::{Arch, LANES, lanes, lanes_mut};
+use super::simd::{Arch, Job, LANES, lanes, lanes_mut};
 
 /// Calls a tile kernel for each stretch of columns: three vectors at a time, then two, then one.
 macro_rules! over_columns {
@@ -26,6 +26,7 @@ macro_rules! over_columns {
         }
     };
 }
+pub(crate) use over_columns;
 
 /// z (rows × ld) = x (rows × n_in, rows `stride` apart) · w (n_in × ld), of x² if `SQUARE`.
 #[inline(always)]
@@ -37,29 +38,48 @@ pub(crate) fn multiply<T: Scalar, A: Arch, const SQUARE: bool>(
     ld: usize,
     z: &mut [T],
 ) {
-    let rows = z.len() / ld;
-    let mut r = 0;
-    while r + 4 <= rows {
-        let (x, z) = (&x[r * stride..], &mut z[r * ld..(r + 4) * ld]);
-        over_columns!(
-            ld,
-            col,
-            multiply_tile::<T, A, SQUARE, 4, 3>(x, stride, n_in, w, ld, col, z),
-            multiply_tile::<T, A, SQUARE, 4, 2>(x, stride, n_in, w, ld, col, z),
-            multiply_tile::<T, A, SQUARE, 4, 1>(x, stride, n_in, w, ld, col, z)
-        );
-        r += 4;
-    }
-    while r < rows {
-        let (x, z) = (&x[r * stride..], &mut z[r * ld..(r + 1) * ld]);
-        over_columns!(
-            ld,
-            col,
-            multiply_tile::<T, A, SQUARE, 1, 3>(x, stride, n_in, w, ld, col, z),
-            multiply_tile::<T, A, SQUARE, 1, 2>(x, stride, n_in, w, ld, col, z),
-            multiply_tile::<T, A, SQUARE, 1, 1>(x, stride, n_in, w, ld, col, z)
-        );
-        r += 1;
+    A::call(Multiply::<T, SQUARE> { x, stride, n_in, w, ld, z });
+}
+
+struct Multiply<'a, T, const SQUARE: bool> {
+    x: &'a [T],
+    stride: usize,
+    n_in: usize,
+    w: &'a [T],
+    ld: usize,
+    z: &'a mut [T],
+}
+
+impl<T: Scalar, const SQUARE: bool> Job for Multiply<'_, T, SQUARE> {
+    type Out = ();
+
+    #[inline(always)]
+    fn run<A: Arch>(self) {
+        let Multiply { x, stride, n_in, w, ld, z } = self;
+        let rows = z.len() / ld;
+        let mut r = 0;
+        while r + 4 <= rows {
+            let (x, z) = (&x[r * stride..], &mut z[r * ld..(r + 4) * ld]);
+            over_columns!(
+                ld,
+                col,
+                multiply_tile::<T, A, SQUARE, 4, 3>(x, stride, n_in, w, ld, col, z),
+                multiply_tile::<T, A, SQUARE, 4, 2>(x, stride, n_in, w, ld, col, z),
+                multiply_tile::<T, A, SQUARE, 4, 1>(x, stride, n_in, w, ld, col, z)
+            );
+            r += 4;
+        }
+        while r < rows {
+            let (x, z) = (&x[r * stride..], &mut z[r * ld..(r + 1) * ld]);
+            over_columns!(
+                ld,
+                col,
+                multiply_tile::<T, A, SQUARE, 1, 3>(x, stride, n_in, w, ld, col, z),
+                multiply_tile::<T, A, SQUARE, 1, 2>(x, stride, n_in, w, ld, col, z),
+                multiply_tile::<T, A, SQUARE, 1, 1>(x, stride, n_in, w, ld, col, z)
+            );
+            r += 1;
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use crate::data::{Contexts, Encoding, Layout};
 use crate::error::Error;
 use crate::linalg::cholesky::Whitener;
 use crate::linalg::scalar::Scalar;
-use crate::linalg::simd::{Arch, Job, dispatch};
+use crate::linalg::simd::{Arch, Job, LANES, dispatch};
 use crate::net::{FactorRows, Net, Params, ROWS, Tangents, Wide};
 
 /// A frozen neural model. Its mean is the network's output, or the ridge regression on its gradient.
@@ -102,27 +102,42 @@ impl<T: Scalar> Job for ScoreDiagonal<'_, T> {
     type Out = ();
 
     #[inline(always)]
-    fn run<A: Arch>(self) {
+    fn run<A: Arch>(mut self) {
+        self.scorer.net.wide_begin(&self.scorer.weights.rest, self.wide);
+        for rows in self.group.rows.chunks(ROWS) {
+            if rows.len() > LANES { self.tile::<A, 2>(rows) } else { self.tile::<A, 1>(rows) }
+        }
+    }
+}
+
+impl<T: Scalar> ScoreDiagonal<'_, T> {
+    #[inline(always)]
+    fn tile<A: Arch, const N: usize>(&mut self, rows: &[(&[f32], usize)]) {
         let Scorer { net, layout, weights, .. } = self.scorer;
         let (action, block) = (self.group.action, layout.block(self.group.action));
-        for rows in self.group.rows.chunks(ROWS) {
-            self.wide.set_rows(net, rows.iter().map(|(x, _)| *x));
-            net.wide_pass::<T, A>(net.block(&weights.first, block), &weights.rest, self.wide);
-            let (first, rest) = self.inverse.parts(net, block, action);
-            let widths = net.wide_contract::<T, A, true>(first, rest, self.wide);
-            for ((_, place), width) in rows.iter().zip(&widths) {
-                self.width[*place] = width.wide().sqrt();
+        let mut x = [rows[0].0; ROWS];
+        for (x, row) in x.iter_mut().zip(rows) {
+            *x = row.0;
+        }
+        self.wide.set_rows::<A, N>(net, &x[..rows.len()]);
+        net.wide_project::<T, A, N>(net.block(&weights.first, block), self.wide);
+        net.wide_pass::<T, A, N>(&weights.rest, self.wide);
+        let (first, rest) = self.inverse.parts(net, block, action);
+        net.wide_product::<T, A, N, true>(first, self.wide);
+        let widths = net.wide_contract::<T, A, N, true>(rest, self.wide);
+        for ((_, place), width) in rows.iter().zip(&widths) {
+            self.width[*place] = width.wide().sqrt();
+        }
+        if let Some(theta) = self.theta {
+            let (first, rest) = theta.parts(net, block, action);
+            net.wide_product::<T, A, N, false>(first, self.wide);
+            let means = net.wide_contract::<T, A, N, false>(rest, self.wide);
+            for ((_, place), mean) in rows.iter().zip(&means) {
+                self.mean[*place] = mean.wide();
             }
-            if let Some(theta) = self.theta {
-                let (first, rest) = theta.parts(net, block, action);
-                let means = net.wide_contract::<T, A, false>(first, rest, self.wide);
-                for ((_, place), mean) in rows.iter().zip(&means) {
-                    self.mean[*place] = mean.wide();
-                }
-            } else {
-                for ((_, place), f) in rows.iter().zip(self.wide.f()) {
-                    self.mean[*place] = f.wide();
-                }
+        } else {
+            for ((_, place), f) in rows.iter().zip(self.wide.f()) {
+                self.mean[*place] = f.wide();
             }
         }
     }

@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 
+use super::optim::Step;
 use super::{Factor, Net, Tangents};
 use crate::linalg::cholesky;
 use crate::linalg::dense::accumulate;
@@ -50,6 +51,43 @@ impl Net {
                 }
             }
         }
+    }
+
+    /// Moves all weights along e·∇f of the first row, whose input lies in `block`.
+    #[inline(always)]
+    pub(crate) fn step_one<T: Scalar, A: Arch>(
+        &self,
+        tangents: &mut Tangents<T>,
+        block: usize,
+        e: T,
+        mut step: Step<'_, T>,
+    ) {
+        let ld = self.ld;
+        let mut scratch = std::mem::take(&mut tangents.scratch);
+        let scaled = &mut scratch[..ld];
+        step.first(self.blocks(0..block)).still::<A>();
+        step.first(self.blocks(block + 1..self.n_blocks)).still::<A>();
+        for group in &self.groups {
+            let Some(u) = tangents.factor(group.u) else {
+                scaled[..LANES].fill(T::ZERO);
+                scaled[0] = e;
+                step.rest(group.at..group.at + LANES).along::<A>(&scaled[..LANES]);
+                continue;
+            };
+            let (u, e) = (lanes(u), A::splat(e));
+            map!(A, &mut *scaled, |i, _| A::mul(e, A::load(&u[i])));
+            match (group.n_in, group.u) {
+                (Some(n_in), Factor::DeltaZ(0)) => {
+                    step.first(self.blocks(block..block + 1)).outer::<A>(&tangents.input, n_in, n_in, scaled, ld);
+                }
+                (Some(n_in), Factor::DeltaZ(l)) => {
+                    let part = step.rest(group.at..group.at + n_in * ld);
+                    part.outer::<A>(&tangents.layers[l - 1].h, ld, n_in, scaled, ld);
+                }
+                _ => step.rest(group.at..group.at + ld).along::<A>(scaled),
+            }
+        }
+        tangents.scratch = scratch;
     }
 
     #[inline(always)]

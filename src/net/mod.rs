@@ -16,6 +16,7 @@
 //! is kept as one d × m matrix per block. Weights are stored input-major and padded to whole vectors with zeros that
 //! stay zero.
 
+mod batch;
 mod factors;
 mod init;
 pub(crate) mod optim;
@@ -25,6 +26,7 @@ mod wide;
 
 use serde::{Deserialize, Serialize};
 
+pub(crate) use batch::Batch;
 pub(crate) use factors::FactorRows;
 pub use optim::{Optimiser, Schedule, Towards};
 pub use tangent::Tangents;
