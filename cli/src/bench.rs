@@ -1,8 +1,10 @@
 //! `neuralcb bench`: how fast this build is on this machine, against what the machine allows.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::path::PathBuf;
+use std::time::Duration;
 
+use indicatif::{ProgressBar, ProgressStyle};
 use neuralcb_bench::{JOBS, Job, Measured, Report, export, job, measure};
 
 #[derive(clap::Args)]
@@ -43,24 +45,34 @@ impl Args {
 
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let jobs = args.chosen();
-    let (mut at, talk) = (0, io::stderr().is_terminal());
+    let bar = progress_bar(jobs.len() as u64);
     let mut begin = |job: &Job| {
-        at += 1;
-        if talk {
-            eprintln!("{at}/{}: {}: {}", jobs.len(), job.name, job.about);
-        }
+        bar.set_message(job.name);
+        bar.inc(1);
     };
     if let Some(dir) = &args.export {
         export(&jobs, dir, &mut begin)?;
+        bar.finish_and_clear();
         eprintln!("arrays of {} jobs in {}", jobs.len(), dir.display());
         return Ok(());
     }
     let report = measure(&jobs, usize::from(args.repeats), &mut begin)?;
+    bar.finish_and_clear();
     let text = if args.json { serde_json::to_string_pretty(&report)? + "\n" } else { table(&report) };
     match io::stdout().write_all(text.as_bytes()) {
         Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(()), // the reader has seen enough
         done => Ok(done?),
     }
+}
+
+/// The job at hand and how many there are, redrawn rarely: a clock is running. It stays away where standard error is no
+/// terminal.
+fn progress_bar(jobs: u64) -> ProgressBar {
+    let bar = ProgressBar::new(jobs);
+    let style = ProgressStyle::with_template("{pos}/{len} {msg}, {elapsed} gone");
+    bar.set_style(style.expect("the template is well-formed"));
+    bar.enable_steady_tick(Duration::from_secs(1));
+    bar
 }
 
 /// The machine in one line, then a line per job.
