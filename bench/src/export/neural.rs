@@ -118,3 +118,28 @@ fn batches(rounds: usize, steps: usize, batch: usize) -> Vec<u32> {
     }
     drawn
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// With batches of one, B-mode is S-mode on the rounds that are drawn.
+    #[test]
+    fn the_exported_batches_are_those_that_the_library_draws() {
+        let rounds = synthetic_rounds(40).unwrap();
+        let mode = Mode::Batch { steps: 3, batch: 1 };
+        let config = |mode| NeuralConfig { mode, ..synthetic_config(None) };
+        let mut drawing = Neural::<f32>::new(config(mode), rounds.layout, model_seed()).unwrap();
+        let mut replaying = Neural::<f32>::new(config(Mode::Single), rounds.layout, model_seed()).unwrap();
+        let start = replaying.weights().clone();
+        observe(&mut drawing, &rounds);
+        for drawn in batches(rounds.n(), 3, 1) {
+            let (chosen, reward) = rounds.round(drawn as usize);
+            replaying.observe(chosen, reward);
+        }
+        // 120 steps of 1e-3 on 460 weights; the two paths may round differently
+        let moved = drawing.weights().distance_squared(&start).sqrt();
+        let apart = drawing.weights().distance_squared(replaying.weights()).sqrt();
+        assert!(moved > 0.1 && apart < 1e-4 * moved, "moved {moved}, apart {apart}");
+    }
+}
