@@ -56,12 +56,24 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         eprintln!("arrays of {} jobs in {}", jobs.len(), dir.display());
         return Ok(());
     }
+    warn_if_busy();
     let report = measure(&jobs, usize::from(args.repeats), &mut begin)?;
     bar.finish_and_clear();
     let text = if args.json { serde_json::to_string_pretty(&report)? + "\n" } else { table(&report) };
     match io::stdout().write_all(text.as_bytes()) {
         Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(()), // the reader has seen enough
         done => Ok(done?),
+    }
+}
+
+/// Says so where others use the processors: least times help against moments, not against a load that stays. Where the
+/// system does not tell its load, nothing is said.
+fn warn_if_busy() {
+    let load = std::fs::read_to_string("/proc/loadavg").ok();
+    let load = load.as_deref().and_then(|text| text.split(' ').next()?.parse::<f64>().ok());
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    if let Some(load) = load.filter(|&load| load > processors as f64) {
+        eprintln!("warning: load {load} on {processors} processors: times will be too long; run again when it is idle");
     }
 }
 

@@ -265,7 +265,8 @@ fn bench_prints_machine_and_jobs_as_json_or_as_a_table() {
     let lines: Vec<&str> = text(&table.stdout).lines().collect();
     assert!(lines[0].starts_with("one thread: FMA ") && lines[2].starts_with("job "), "{lines:?}");
     assert!(lines[3].starts_with("linear-observe ") && lines.len() == 4, "{lines:?}");
-    assert_eq!(text(&table.stderr), "");
+    // the tests themselves may keep the machine busy
+    assert!(text(&table.stderr).lines().all(|line| line.starts_with("warning: load ")));
     assert!(tree(folder.path()).is_empty());
 }
 
