@@ -204,7 +204,7 @@ impl<T: Scalar> Neural<T> {
     #[inline(always)]
     fn update_lambda<A: Arch>(&mut self, chosen: Pair<'_>, reward: f64) {
         let block = self.layout.block(chosen.action);
-        self.lambda.add::<A>(&self.net, &mut self.work.one, block, chosen.action, reward);
+        self.lambda.add::<A>(&self.net, &self.work.one, block, chosen.action, reward);
     }
 
     /// The step of S-mode, from ∇f in `work.one`.

@@ -96,7 +96,7 @@ impl Net {
         for (block, rows) in blocks {
             let input = &batch.input[rows.start * self.n_in..rows.end * self.n_in];
             let z = &mut batch.layers[0].z[rows.start * ld..rows.end * ld];
-            multiply::<T, A, false>(input, self.n_in, self.n_in, self.block(&weights.first, block), ld, z);
+            multiply::<T, A>(input, self.n_in, self.n_in, self.block(&weights.first, block), ld, z);
         }
         batch.clear_sums();
         self.wide_begin(&weights.rest, &mut batch.wide);

@@ -233,13 +233,12 @@ impl<T: Scalar> Job for Along<'_, T> {
         let n = self.part.w.len() / LANES;
         with_rule!(self.part, A, |rule| {
             if let Some(grad) = self.grad {
-                let grad = &lanes(grad)[..n];
-                for i in 0..n {
-                    rule.step(i, A::load(&grad[i]));
+                for (i, grad) in lanes(grad)[..n].iter().enumerate() {
+                    rule.steps(i, [A::load(grad)]);
                 }
             } else {
                 for i in 0..n {
-                    rule.step(i, A::zero());
+                    rule.steps(i, [A::zero()]);
                 }
             }
         });
@@ -264,23 +263,15 @@ impl<T: Scalar> Job for Outer<'_, T> {
         with_rule!(part, A, |rule| {
             let mut j = 0;
             while j + 4 <= n_in {
-                over_columns!(
-                    ld,
-                    col,
-                    outer_tile::<T, A, _, 4, 3>(rule, x, stride, j, u, ld, col),
-                    outer_tile::<T, A, _, 4, 2>(rule, x, stride, j, u, ld, col),
-                    outer_tile::<T, A, _, 4, 1>(rule, x, stride, j, u, ld, col)
-                );
+                over_columns!(ld / LANES, col, C in [3 2 1], {
+                    outer_tile::<T, A, _, 4, C>(rule, x, stride, j, u, ld, col);
+                });
                 j += 4;
             }
             while j < n_in {
-                over_columns!(
-                    ld,
-                    col,
-                    outer_tile::<T, A, _, 1, 3>(rule, x, stride, j, u, ld, col),
-                    outer_tile::<T, A, _, 1, 2>(rule, x, stride, j, u, ld, col),
-                    outer_tile::<T, A, _, 1, 1>(rule, x, stride, j, u, ld, col)
-                );
+                over_columns!(ld / LANES, col, C in [3 2 1], {
+                    outer_tile::<T, A, _, 1, C>(rule, x, stride, j, u, ld, col);
+                });
                 j += 1;
             }
         });
@@ -298,32 +289,29 @@ fn outer_tile<T: Scalar, A: Arch, M: Rule<T, A>, const R: usize, const C: usize>
     ld: usize,
     col: usize,
 ) {
-    let (u, columns) = (lanes(u), ld / LANES);
+    let columns = ld / LANES;
     let mut sums = [[A::zero::<T>(); C]; R];
-    for k in 0..u.len() / columns {
-        let from = &u[k * columns + col..k * columns + col + C];
-        let xk = &x[k * stride + j..k * stride + j + R];
+    for (u, x) in lanes(u).chunks_exact(columns).zip(x.chunks(stride)) {
+        let (u, x) = (&u[col..col + C], &x[j..j + R]);
         let mut uk = [A::zero::<T>(); C];
         for c in 0..C {
-            uk[c] = A::load(&from[c]);
+            uk[c] = A::load(&u[c]);
         }
         for r in 0..R {
-            let v = A::splat(xk[r]);
+            let v = A::splat(x[r]);
             for c in 0..C {
                 sums[r][c] = A::madd(v, uk[c], sums[r][c]);
             }
         }
     }
     for r in 0..R {
-        for c in 0..C {
-            rule.step((j + r) * columns + col + c, sums[r][c]);
-        }
+        rule.steps((j + r) * columns + col, sums[r]);
     }
 }
 
-/// What moves the weights: given the gradient of the vector of weights at a place.
+/// What moves the weights: given the gradients of the vectors of weights from a place on.
 trait Rule<T: Scalar, A: Arch> {
-    fn step(&mut self, i: usize, grad: A::V<T>);
+    fn steps<const C: usize>(&mut self, at: usize, grad: [A::V<T>; C]);
 }
 
 struct Sgd<'a, T: Scalar, A: Arch> {
@@ -335,10 +323,13 @@ struct Sgd<'a, T: Scalar, A: Arch> {
 
 impl<T: Scalar, A: Arch> Rule<T, A> for Sgd<'_, T, A> {
     #[inline(always)]
-    fn step(&mut self, i: usize, grad: A::V<T>) {
-        let w = A::load(&self.w[i]);
-        let g = A::madd(self.pull, A::sub(w, A::load(&self.initial[i])), grad);
-        A::store(A::sub(w, A::mul(self.eta, g)), &mut self.w[i]);
+    fn steps<const C: usize>(&mut self, at: usize, grad: [A::V<T>; C]) {
+        let (w, initial) = (&mut self.w[at..at + C], &self.initial[at..at + C]);
+        for c in 0..C {
+            let weight = A::load(&w[c]);
+            let g = A::madd(self.pull, A::sub(weight, A::load(&initial[c])), grad[c]);
+            A::store(A::sub(weight, A::mul(self.eta, g)), &mut w[c]);
+        }
     }
 }
 
@@ -361,25 +352,31 @@ impl<'a, T: Scalar, A: Arch> Adam<'a, T, A> {
         Adam { w, first, second, step: A::splat(step), inv_second: A::splat(inv_second), l2: A::splat(l2) }
     }
 
-    /// Moves weights `w` of place `i` by the whole gradient g.
+    /// Moves the weights from a place on by the whole gradient: `grad`, and the penalty's l2·(W − C).
     #[inline(always)]
-    fn move_by(&mut self, i: usize, w: A::V<T>, g: A::V<T>) {
+    fn move_by<const N: usize>(&mut self, at: usize, grad: [A::V<T>; N], towards: [A::V<T>; N]) {
         let (b1, c1) = (A::splat(T::of(BETA1)), A::splat(T::of(1.0 - BETA1)));
         let (b2, c2) = (A::splat(T::of(BETA2)), A::splat(T::of(1.0 - BETA2)));
-        let mu = A::madd(c1, g, A::mul(b1, A::load(&self.first[i])));
-        let nu = A::madd(c2, A::mul(g, g), A::mul(b2, A::load(&self.second[i])));
-        A::store(mu, &mut self.first[i]);
-        A::store(nu, &mut self.second[i]);
-        let root = A::add(A::sqrt(A::mul(nu, self.inv_second)), A::splat(T::of(EPS)));
-        A::store(A::sub(w, A::div(A::mul(self.step, mu), root)), &mut self.w[i]);
+        let eps = A::splat(T::of(EPS));
+        let w = &mut self.w[at..at + N];
+        let (first, second) = (&mut self.first[at..at + N], &mut self.second[at..at + N]);
+        for i in 0..N {
+            let weight = A::load(&w[i]);
+            let g = A::madd(self.l2, A::sub(weight, towards[i]), grad[i]);
+            let mu = A::madd(c1, g, A::mul(b1, A::load(&first[i])));
+            let nu = A::madd(c2, A::mul(g, g), A::mul(b2, A::load(&second[i])));
+            A::store(mu, &mut first[i]);
+            A::store(nu, &mut second[i]);
+            let root = A::add(A::sqrt(A::mul(nu, self.inv_second)), eps);
+            A::store(A::sub(weight, A::div(A::mul(self.step, mu), root)), &mut w[i]);
+        }
     }
 }
 
 impl<T: Scalar, A: Arch> Rule<T, A> for Adam<'_, T, A> {
     #[inline(always)]
-    fn step(&mut self, i: usize, grad: A::V<T>) {
-        let w = A::load(&self.w[i]);
-        self.move_by(i, w, A::madd(self.l2, w, grad));
+    fn steps<const C: usize>(&mut self, at: usize, grad: [A::V<T>; C]) {
+        self.move_by(at, grad, [A::zero(); C]);
     }
 }
 
@@ -391,8 +388,12 @@ struct AdamTowards<'a, T: Scalar, A: Arch> {
 
 impl<T: Scalar, A: Arch> Rule<T, A> for AdamTowards<'_, T, A> {
     #[inline(always)]
-    fn step(&mut self, i: usize, grad: A::V<T>) {
-        let w = A::load(&self.adam.w[i]);
-        self.adam.move_by(i, w, A::madd(self.adam.l2, A::sub(w, A::load(&self.initial[i])), grad));
+    fn steps<const C: usize>(&mut self, at: usize, grad: [A::V<T>; C]) {
+        let initial = &self.initial[at..at + C];
+        let mut towards = [A::zero(); C];
+        for c in 0..C {
+            towards[c] = A::load(&initial[c]);
+        }
+        self.adam.move_by(at, grad, towards);
     }
 }

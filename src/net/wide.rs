@@ -74,9 +74,9 @@ impl<T: Scalar> Wide<T> {
             delta_z: tiles(normed),
         };
         Wide {
-            input: tiles(net.n_in),
+            input: tiles(if net.is_tall() { 0 } else { net.n_in }),
             layers: vec![layer; net.layers.len()],
-            squares: tiles(net.n_in.max(m)),
+            squares: tiles(if net.is_tall() { m } else { net.n_in.max(m) }),
             product: tiles(m),
             f: zero_tile(),
             output: vec![T::ZERO; m],
