@@ -7,14 +7,14 @@
 use super::scalar::Scalar;
 use super::simd::{Arch, Job, LANES, Lanes, lanes, lanes_mut};
 
-/// Repeats an expression over stretches of columns from `$col` on, each as wide as the list allows; in it `$width` is a
-/// constant.
+/// Repeats an expression over stretches of columns from `$col` on, each as wide as the list allows without leaving a
+/// single column, which would have too few sums to hide the latency of an addition; in it `$width` is a constant.
 macro_rules! over_columns {
     ($columns:expr, $col:ident, $width:ident in [$($vectors:literal)+], $body:expr) => {{
         let columns = $columns;
         let mut $col = 0;
         $(
-            while $col + $vectors <= columns {
+            while $col + $vectors <= columns && ($vectors == 1 || $col + $vectors + 1 != columns) {
                 const $width: usize = $vectors;
                 $body;
                 $col += $vectors;

@@ -124,6 +124,25 @@ struct RowGroup<'a> {
 
 /// The pairs of `rounds`, in one group, or one group per action if `by_action`.
 fn row_groups<'a>(contexts: &'a Contexts, rounds: Range<usize>, by_action: bool) -> Vec<RowGroup<'a>> {
+    let (layout, k) = (contexts.layout(), contexts.layout().n_actions);
+    if matches!(contexts.eligible(), Eligible::All) {
+        let rows = contexts.rows(rounds.clone()).chunks_exact(layout.dim);
+        return match (layout.encoding, by_action) {
+            (Encoding::PerAction, false) => vec![RowGroup { action: 0, rows: rows.zip(0..).collect() }],
+            (Encoding::PerAction, true) => (0..k)
+                .map(|action| RowGroup { action, rows: rows.clone().zip(0..).skip(action).step_by(k).collect() })
+                .collect(),
+            (Encoding::Disjoint, true) => (0..k)
+                .map(|action| RowGroup { action, rows: rows.clone().zip((action..).step_by(k)).collect() })
+                .collect(),
+            (Encoding::Disjoint, false) => listed_groups(contexts, rounds, by_action),
+        };
+    }
+    listed_groups(contexts, rounds, by_action)
+}
+
+/// As [`row_groups`], pair by pair.
+fn listed_groups<'a>(contexts: &'a Contexts, rounds: Range<usize>, by_action: bool) -> Vec<RowGroup<'a>> {
     let layout = contexts.layout();
     let n_groups = if by_action { layout.n_actions } else { 1 };
     let mut groups: Vec<_> = (0..n_groups).map(|action| RowGroup { action, rows: Vec::new() }).collect();

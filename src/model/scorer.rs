@@ -8,7 +8,7 @@ use crate::data::{Contexts, Encoding, Layout};
 use crate::error::Error;
 use crate::linalg::cholesky::Whitener;
 use crate::linalg::scalar::Scalar;
-use crate::linalg::simd::{Arch, Job, LANES, dispatch};
+use crate::linalg::simd::{Arch, Job, LANES, dispatch, prefetch};
 use crate::net::{FactorRows, Net, Params, ROWS, TALL_ROWS, Tall, Tangents, Wide};
 
 /// A frozen neural model. Its mean is the network's output, or the ridge regression on its gradient.
@@ -116,7 +116,11 @@ impl<T: Scalar> Job for ScoreDiagonal<'_, T> {
                     net.tall_product::<T, A, false>(theta.parts(net, block, self.group.action).0, self.tall, 2);
                 }
             }
-            for (i, rows) in rows.chunks(ROWS).enumerate() {
+            for (i, own) in rows.chunks(ROWS).enumerate() {
+                for (x, _) in rows[i * ROWS + own.len()..].iter().take(ROWS) {
+                    prefetch(x);
+                }
+                let rows = own;
                 if rows.len() > LANES {
                     self.tile::<A, 2>(rows, i * ROWS);
                 } else {
@@ -154,7 +158,7 @@ impl<T: Scalar> ScoreDiagonal<'_, T> {
         }
         let widths = net.wide_contract::<T, A, N, true>(rest, wide);
         for ((_, place), width) in rows.iter().zip(&widths) {
-            self.width[*place] = width.wide().sqrt();
+            self.width[*place] = width.wide();
         }
         if let Some(theta) = self.theta {
             let (first, rest) = theta.parts(net, block, action);

@@ -210,6 +210,9 @@ impl<T: Scalar> Part<'_, T> {
     /// Moves where the gradient is zero.
     #[inline(always)]
     pub(crate) fn still<A: Arch>(self) {
+        if self.w.is_empty() {
+            return;
+        }
         A::call(Along { part: self, grad: None });
     }
 
@@ -261,20 +264,43 @@ impl<T: Scalar> Job for Outer<'_, T> {
     fn run<A: Arch>(self) {
         let Outer { part, x, stride, n_in, u, ld } = self;
         with_rule!(part, A, |rule| {
-            let mut j = 0;
-            while j + 4 <= n_in {
-                over_columns!(ld / LANES, col, C in [3 2 1], {
-                    outer_tile::<T, A, _, 4, C>(rule, x, stride, j, u, ld, col);
-                });
-                j += 4;
+            if u.len() == ld {
+                over_columns!(ld / LANES, col, C in [3 2 1], outer_row::<T, A, _, C>(rule, &x[..n_in], u, ld, col));
+                return;
             }
+            // nine sums, three vectors and a number leave registers to spare; twelve sums would be kept in memory
+            let mut j = 0;
             while j < n_in {
+                let rows = (n_in - j).min(3);
                 over_columns!(ld / LANES, col, C in [3 2 1], {
-                    outer_tile::<T, A, _, 1, C>(rule, x, stride, j, u, ld, col);
+                    match rows {
+                        3 => outer_tile::<T, A, _, 3, C>(rule, x, stride, j, u, ld, col),
+                        2 => outer_tile::<T, A, _, 2, C>(rule, x, stride, j, u, ld, col),
+                        _ => outer_tile::<T, A, _, 1, C>(rule, x, stride, j, u, ld, col),
+                    }
                 });
-                j += 1;
+                j += rows;
             }
         });
+    }
+}
+
+/// Moves the weights to C vectors of outputs by the gradient x uᵀ of one row.
+#[inline(always)]
+fn outer_row<T: Scalar, A: Arch, M: Rule<T, A>, const C: usize>(rule: &mut M, x: &[T], u: &[T], ld: usize, col: usize) {
+    let columns = ld / LANES;
+    let from = &lanes(u)[col..col + C];
+    let mut u = [A::zero::<T>(); C];
+    for c in 0..C {
+        u[c] = A::load(&from[c]);
+    }
+    for (j, &x) in x.iter().enumerate() {
+        let x = A::splat(x);
+        let mut grad = u;
+        for c in 0..C {
+            grad[c] = A::mul(x, u[c]);
+        }
+        rule.steps(j * columns + col, grad);
     }
 }
 

@@ -223,42 +223,43 @@ each! {
     add(a, b) sub(a, b) mul(a, b) div(a, b) sqrt(a) madd(a, b, c) positive(a) where_positive(condition, a)
 }
 
-/// z_o = Σ_i w[i·step_in + o·step_out]·x_i; returns Σ_o z_o.
+/// z_o = Σ_i w[i·ld + o]·x_i, or w[o·ld + i] if `TRANSPOSED`; returns Σ_o z_o.
 #[inline(always)]
-fn product<T: Scalar, A: Arch, const N: usize>(
+fn product<T: Scalar, A: Arch, const N: usize, const TRANSPOSED: bool>(
     x: &[Tile<T>],
     w: &[T],
-    (step_in, step_out): (usize, usize),
+    ld: usize,
     z: &mut [Tile<T>],
 ) -> Reg<A, T, N> {
     let mut sum = zero_tile();
-    A::call(Product::<T, N> { x, w, step_in, step_out, z, sum: &mut sum });
+    A::call(Product::<T, N, TRANSPOSED> { x, w, ld, z, sum: &mut sum });
     load::<T, A, N>(&sum)
 }
 
-struct Product<'a, T, const N: usize> {
+struct Product<'a, T, const N: usize, const TRANSPOSED: bool> {
     x: &'a [Tile<T>],
     w: &'a [T],
-    step_in: usize,
-    step_out: usize,
+    ld: usize,
     z: &'a mut [Tile<T>],
     sum: &'a mut Tile<T>,
 }
 
-impl<T: Scalar, const N: usize> Job for Product<'_, T, N> {
+impl<T: Scalar, const N: usize, const TRANSPOSED: bool> Job for Product<'_, T, N, TRANSPOSED> {
     type Out = ();
 
     #[inline(always)]
     fn run<A: Arch>(self) {
         /// Outputs at a time: twelve sums, two inputs and a weight nearly fill the sixteen registers.
         const MOST: usize = 6;
-        let Product { x, w, step_in, step_out, z, .. } = self;
-        let n = z.len();
-        let blocks = n.div_ceil(MOST);
+        let Product { x, w, ld, z, .. } = self;
+        let (step_in, step_out) = if TRANSPOSED { (1, ld) } else { (ld, 1) };
+        // blocks of nearly equal size, so that none has too few sums to hide the latency of an addition
+        let blocks = z.len().div_ceil(MOST);
+        let (size, longer) = (z.len() / blocks, z.len() % blocks);
         let mut sum = splat::<T, A, N>(T::ZERO);
+        let mut start = 0;
         for block in 0..blocks {
-            // blocks of nearly equal size, so that none has too few sums to hide the latency of an addition
-            let (start, end) = (block * n / blocks, (block + 1) * n / blocks);
+            let end = start + size + usize::from(block < longer);
             let (w, z) = (&w[start * step_out..], &mut z[start..end]);
             sum = match end - start {
                 6 => product_block::<T, A, N, 6>(x, w, step_in, step_out, z, sum),
@@ -267,7 +268,8 @@ impl<T: Scalar, const N: usize> Job for Product<'_, T, N> {
                 3 => product_block::<T, A, N, 3>(x, w, step_in, step_out, z, sum),
                 2 => product_block::<T, A, N, 2>(x, w, step_in, step_out, z, sum),
                 _ => product_block::<T, A, N, 1>(x, w, step_in, step_out, z, sum),
-            }
+            };
+            start = end;
         }
         store::<T, A, N>(sum, self.sum);
     }
@@ -312,7 +314,7 @@ impl Net {
     #[inline(always)]
     pub(crate) fn wide_project<T: Scalar, A: Arch, const N: usize>(&self, first: &[T], wide: &mut Wide<T>) {
         let Wide { input, layers, .. } = wide;
-        let sum = product::<T, A, N>(input, first, (self.ld, 1), &mut layers[0].h);
+        let sum = product::<T, A, N, false>(input, first, self.ld, &mut layers[0].h);
         store::<T, A, N>(sum, &mut layers[0].sum);
     }
 
@@ -376,16 +378,20 @@ impl Net {
         let inv_m = splat::<T, A, N>(T::of(1.0 / self.config.width as f64));
         let eps = splat::<T, A, N>(T::of(super::tangent::LAYER_NORM_EPS));
         let mean = mul::<T, A, N>(load::<T, A, N>(&own.sum), inv_m);
+        let (h, normal) = (&own.h, &mut own.normal);
         // two sums, so that neither waits for its own last addition
-        let mut squares = [splat::<T, A, N>(T::ZERO); 2];
-        let n = own.h.len();
-        let (h, normal) = (&own.h[..n], &mut own.normal[..n]);
-        for i in 0..n {
-            let centred = sub::<T, A, N>(load::<T, A, N>(&h[i]), mean);
-            squares[i % 2] = madd::<T, A, N>(centred, centred, squares[i % 2]);
-            store::<T, A, N>(centred, &mut normal[i]);
+        let (mut even, mut odd) = (splat::<T, A, N>(T::ZERO), splat::<T, A, N>(T::ZERO));
+        for (h, normal) in h.chunks(2).zip(normal.chunks_mut(2)) {
+            let centred = sub::<T, A, N>(load::<T, A, N>(&h[0]), mean);
+            even = madd::<T, A, N>(centred, centred, even);
+            store::<T, A, N>(centred, &mut normal[0]);
+            if let ([_, h], [_, normal]) = (h, normal) {
+                let centred = sub::<T, A, N>(load::<T, A, N>(h), mean);
+                odd = madd::<T, A, N>(centred, centred, odd);
+                store::<T, A, N>(centred, normal);
+            }
         }
-        let variance = madd::<T, A, N>(add::<T, A, N>(squares[0], squares[1]), inv_m, eps);
+        let variance = madd::<T, A, N>(add::<T, A, N>(even, odd), inv_m, eps);
         let inv_std = div::<T, A, N>(splat::<T, A, N>(T::ONE), sqrt::<T, A, N>(variance));
         store::<T, A, N>(inv_std, &mut own.inv_std);
         inv_std
@@ -427,7 +433,7 @@ impl Net {
             }
         }
         let next = &mut next[0];
-        let sum = product::<T, A, N>(&own.h, &rest[self.layers[l + 1].weight..], (self.ld, 1), &mut next.h);
+        let sum = product::<T, A, N, false>(&own.h, &rest[self.layers[l + 1].weight..], self.ld, &mut next.h);
         store::<T, A, N>(sum, &mut next.sum);
     }
 
@@ -488,7 +494,7 @@ impl Net {
         let (own, after) = wide.layers.split_at_mut(l + 1);
         let own = &mut own[l];
         let weight = &rest[self.layers[l + 1].weight..];
-        product::<T, A, N>(after[0].delta_z(), weight, (1, self.ld), &mut own.delta_y);
+        product::<T, A, N, true>(after[0].delta_z(), weight, self.ld, &mut own.delta_y);
         let (mut sum, mut sum_both) = (splat::<T, A, N>(T::ZERO), splat::<T, A, N>(T::ZERO));
         for i in 0..m {
             let delta = where_positive::<T, A, N>(load::<T, A, N>(&own.h[i]), load::<T, A, N>(&own.delta_y[i]));
@@ -534,11 +540,11 @@ impl Net {
         wide: &mut Wide<T>,
     ) {
         let Wide { input, squares, product: out, .. } = wide;
-        product::<T, A, N>(squared::<T, A, N, SQUARE>(input, squares), first, (self.ld, 1), out);
+        product::<T, A, N, false>(squared::<T, A, N, SQUARE>(input, squares), first, self.ld, out);
     }
 
-    /// Σ over all parameters of c·g (or c·g² if `SQUARE`) for each row: with c = 1/Λ the width, with c = θ
-    /// the mean of a linear model on ∇f. The part of W_1 comes in `product`.
+    /// Σ over all parameters of c·g, or √(Σ c·g²) if `SQUARE`, for each row: with c = 1/Λ the width, with c = θ the mean
+    /// of a linear model on ∇f. The part of W_1 comes in `product`.
     #[inline(always)]
     pub(crate) fn wide_contract<T: Scalar, A: Arch, const N: usize, const SQUARE: bool>(
         &self,
@@ -547,42 +553,49 @@ impl Net {
     ) -> [T; ROWS] {
         let m = self.config.width;
         let Wide { layers, product: buffer, squares, .. } = wide;
-        let mut sum = [splat::<T, A, N>(self.output_bias.map_or(T::ZERO, |at| rest[at])), splat::<T, A, N>(T::ZERO)];
+        let zero = splat::<T, A, N>(T::ZERO);
+        let (mut weights, mut vectors, mut output) = (zero, zero, zero);
         for l in 0..self.layers.len() {
             let layer = &self.layers[l];
             if l > 0 {
                 let input = squared::<T, A, N, SQUARE>(&layers[l - 1].h, squares);
-                product::<T, A, N>(input, &rest[layer.weight..], (self.ld, 1), buffer);
+                product::<T, A, N, false>(input, &rest[layer.weight..], self.ld, buffer);
             }
             let own = &layers[l];
             let (delta_z, delta_y, buffer) = (&own.delta_z()[..m], &own.delta_y[..m], &buffer[..m]);
-            for i in 0..m {
-                sum[0] = term::<T, A, N, SQUARE>(load::<T, A, N>(&delta_z[i]), load::<T, A, N>(&buffer[i]), sum[0]);
-            }
             if let Some(at) = layer.bias {
                 for (u, &c) in delta_z.iter().zip(&rest[at..at + m]) {
-                    sum[1] = term::<T, A, N, SQUARE>(load::<T, A, N>(u), splat::<T, A, N>(c), sum[1]);
+                    vectors = term::<T, A, N, SQUARE>(load::<T, A, N>(u), splat::<T, A, N>(c), vectors);
                 }
             }
             if let (Some(gain), Some(offset)) = (layer.gain, layer.offset) {
                 let (gain, offset, normal) = (&rest[gain..gain + m], &rest[offset..offset + m], &own.normal[..m]);
                 for i in 0..m {
+                    let (u, c) = (load::<T, A, N>(&delta_z[i]), load::<T, A, N>(&buffer[i]));
+                    weights = term::<T, A, N, SQUARE>(u, c, weights);
                     // δy²·(c_offset + c_gain·x̂²), or without squares
                     let x = load::<T, A, N>(&normal[i]);
                     let x = if SQUARE { mul::<T, A, N>(x, x) } else { x };
                     let c = madd::<T, A, N>(splat::<T, A, N>(gain[i]), x, splat::<T, A, N>(offset[i]));
-                    sum[1] = term::<T, A, N, SQUARE>(load::<T, A, N>(&delta_y[i]), c, sum[1]);
+                    vectors = term::<T, A, N, SQUARE>(load::<T, A, N>(&delta_y[i]), c, vectors);
+                }
+            } else {
+                for i in 0..m {
+                    let (u, c) = (load::<T, A, N>(&delta_z[i]), load::<T, A, N>(&buffer[i]));
+                    weights = term::<T, A, N, SQUARE>(u, c, weights);
                 }
             }
         }
         let scale = self.output_scale::<T>();
-        let scale = if SQUARE { scale * scale } else { scale };
-        let mut output = splat::<T, A, N>(T::ZERO);
+        let scale = splat::<T, A, N>(if SQUARE { scale * scale } else { scale });
         let last = &layers[self.layers.len() - 1];
         for (h, &c) in last.h.iter().zip(&rest[self.output..self.output + m]) {
             output = term::<T, A, N, SQUARE>(load::<T, A, N>(h), splat::<T, A, N>(c), output);
         }
-        let sum = madd::<T, A, N>(output, splat::<T, A, N>(scale), add::<T, A, N>(sum[0], sum[1]));
+        let bias = splat::<T, A, N>(self.output_bias.map_or(T::ZERO, |at| rest[at]));
+        let sum = add::<T, A, N>(add::<T, A, N>(weights, vectors), bias);
+        let sum = madd::<T, A, N>(output, scale, sum);
+        let sum = if SQUARE { sqrt::<T, A, N>(sum) } else { sum };
         let mut out = zero_tile();
         store::<T, A, N>(sum, &mut out);
         out.as_flattened().try_into().expect("two vectors")
