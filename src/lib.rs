@@ -45,6 +45,7 @@ mod seed;
 
 pub use data::{Contexts, Eligible, Encoding, Layout, LoggedData, Pair, Round};
 pub use error::{Column, Error};
+pub use linalg::machine;
 pub use linalg::scalar::Scalar;
 pub use model::{Estimates, Learner, ModelConfig, RewardModel};
 pub use seed::{Seed, Stream};

@@ -4,6 +4,7 @@
 //! no, 2 failed.
 
 mod args;
+mod bench;
 mod reproduce;
 mod simulate;
 
@@ -25,6 +26,8 @@ enum Command {
     Reproduce(reproduce::Args),
     /// Write a simulated log of decisions, with the true propensities, as CSV
     Simulate(simulate::Args),
+    /// Time this build on this machine, against what the machine allows
+    Bench(bench::Args),
 }
 
 fn main() -> ExitCode {
@@ -35,6 +38,7 @@ fn main() -> ExitCode {
     let done = match cli.command {
         Command::Reproduce(args) => reproduce::run(&args),
         Command::Simulate(args) => simulate::run(&args),
+        Command::Bench(args) => bench::run(&args),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

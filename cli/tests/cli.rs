@@ -244,6 +244,63 @@ fn a_log_in_the_released_form_has_one_line_per_round() {
 }
 
 #[test]
+fn bench_prints_machine_and_jobs_as_json_or_as_a_table() {
+    let folder = tempfile::tempdir().unwrap();
+    let args = ["bench", "--json", "--jobs", "synthetic-s-step,linear-observe", "--repeats", "1"];
+    let report: serde_json::Value = serde_json::from_slice(&done(folder.path(), &args).stdout).unwrap();
+    for rate in ["fma_f32_gflops", "fma_f64_gflops", "sqrt_div_ns", "l2_gbs", "l3_gbs", "dram_gbs"] {
+        assert!(report["machine"][rate].as_f64().unwrap() > 0.0, "{rate}");
+    }
+    let jobs = report["jobs"].as_array().unwrap();
+    assert_eq!(
+        jobs.iter().map(|job| job["name"].as_str().unwrap()).collect::<Vec<_>>(),
+        args[3].split(',').collect::<Vec<_>>()
+    );
+    for job in jobs {
+        let number = |field: &str| job[field].as_f64().unwrap();
+        assert!(number("seconds") > 0.0 && number("limit_seconds") > 0.0);
+        assert!((number("ratio") - number("seconds") / number("limit_seconds")).abs() < 1e-6 * number("ratio"));
+    }
+    let table = done(folder.path(), &["bench", "--jobs", "linear-observe", "--repeats", "1"]);
+    let lines: Vec<&str> = text(&table.stdout).lines().collect();
+    assert!(lines[0].starts_with("one thread: FMA ") && lines[2].starts_with("job "), "{lines:?}");
+    assert!(lines[3].starts_with("linear-observe ") && lines.len() == 4, "{lines:?}");
+    // the tests themselves may keep the machine busy
+    assert!(text(&table.stderr).lines().all(|line| line.starts_with("warning: load ")));
+    assert!(tree(folder.path()).is_empty());
+}
+
+#[test]
+fn bench_exports_the_arrays_of_a_job() {
+    let folder = tempfile::tempdir().unwrap();
+    let args = ["bench", "--jobs", "linear-observe", "--export", "deep/arrays"];
+    let output = done(folder.path(), &args);
+    assert_eq!(text(&output.stdout), "");
+    let files = tree(&folder.path().join("deep/arrays/linear-observe"));
+    assert_eq!(files.keys().collect::<Vec<_>>(), ["reward.npy", "theta.npy", "x.npy"]);
+    let (x, theta) = (&files["x.npy"], &files["theta.npy"]);
+    assert!(x.starts_with(b"\x93NUMPY") && x.len() == 128 + 10_000 * 20 * 4 && theta.len() == 128 + 20 * 8);
+    done(folder.path(), &args);
+    assert!(files == tree(&folder.path().join("deep/arrays/linear-observe")), "another export of the same job differs");
+
+    fs::write(folder.path().join("deep/arrays/notes.txt"), "keep me").unwrap();
+    refused(folder.path(), &args, "notes.txt", &["deep/arrays"]);
+    refused(folder.path(), &["bench", "--jobs", "growth-s", "--export", "new"], "growth-s", &["no arrays"]);
+}
+
+#[test]
+fn bench_refuses_wrong_input_in_one_line() {
+    let folder = tempfile::tempdir().unwrap();
+    refused(
+        folder.path(),
+        &["bench", "--jobs", "linear-observe,quick"],
+        "quick",
+        &["synthetic-s-step", "mnist-run-memory"],
+    );
+    refused(folder.path(), &["bench", "--repeats", "0"], "--repeats", &["1.."]);
+}
+
+#[test]
 fn help_and_version_go_to_standard_output() {
     let folder = tempfile::tempdir().unwrap();
     let help = done(folder.path(), &["--help"]);

@@ -1,175 +1,230 @@
-//! The two products of a small dense layer, row-major, with the outputs padded to a multiple of [`LANES`].
+//! The product of a dense layer, row-major, with the outputs padded to a multiple of [`LANES`]: Z = X·W for rows x,
+//! from all their numbers ([`multiply`]) or from those that are not zero ([`multiply_sparse`]).
 //!
-//! * [`multiply`]: Z = X·W for rows x (forward pass), and with squares Z = X²·W (the width);
-//! * [`accumulate`]: G += Xᵀ·U (gradients), and with squares G += (X²)ᵀ·U (the diagonal of Λ).
-//!
-//! Both keep a tile of results in registers: four rows by up to three vectors of eight.
+//! A tile of results is kept in registers, and W is taken in stretches of inputs that stay in the first cache. Every
+//! result is one sum over the inputs in their order.
 
 use super::scalar::Scalar;
-use super::simd::{Arch, LANES, lanes, lanes_mut};
+use super::simd::{Arch, Job, LANES, Lanes, lanes, lanes_mut};
 
-/// Calls a tile kernel for each stretch of columns: three vectors at a time, then two, then one.
+/// Repeats an expression over stretches of columns from `$col` on, each as wide as the list allows; in it `$width` is a
+/// constant.
 macro_rules! over_columns {
-    ($ld:expr, $col:ident, $three:expr, $two:expr, $one:expr) => {
-        let columns = $ld / LANES;
+    ($columns:expr, $col:ident, $width:ident in [$($vectors:literal)+], $body:expr) => {{
+        let columns = $columns;
         let mut $col = 0;
-        while $col + 3 <= columns {
-            $three;
-            $col += 3;
-        }
-        if $col + 2 <= columns {
-            $two;
-            $col += 2;
-        }
-        if $col < columns {
-            $one;
-        }
-    };
+        $(
+            while $col + $vectors <= columns {
+                const $width: usize = $vectors;
+                $body;
+                $col += $vectors;
+            }
+        )+
+    }};
+}
+pub(crate) use over_columns;
+
+/// z (rows × ld) = x (rows × n_in, rows `stride` apart) · w (n_in × ld).
+#[inline(always)]
+pub(crate) fn multiply<T: Scalar, A: Arch>(x: &[T], stride: usize, n_in: usize, w: &[T], ld: usize, z: &mut [T]) {
+    A::call(Multiply { x, stride, n_in, w, ld, z });
 }
 
-/// z (rows × ld) = x (rows × n_in, rows `stride` apart) · w (n_in × ld), of x² if `SQUARE`.
-#[inline(always)]
-pub(crate) fn multiply<T: Scalar, A: Arch, const SQUARE: bool>(
-    x: &[T],
+struct Multiply<'a, T> {
+    x: &'a [T],
     stride: usize,
+    n_in: usize,
+    w: &'a [T],
+    ld: usize,
+    z: &'a mut [T],
+}
+
+/// Inputs taken at a time: their weights to three vectors of outputs fill half of a first cache of 32 kB.
+const STRETCH: usize = 128;
+
+impl<T: Scalar> Job for Multiply<'_, T> {
+    type Out = ();
+
+    #[inline(always)]
+    fn run<A: Arch>(self) {
+        let Multiply { x, stride, n_in, w, ld, z } = self;
+        let columns = ld / LANES;
+        let mut from = 0;
+        while from < n_in {
+            let n = STRETCH.min(n_in - from);
+            let w = &lanes(w)[from * columns..(from + n) * columns];
+            let mut tile = Tile { x: &x[from..], stride, n, w, columns, z: lanes_mut(z), add: from > 0 };
+            over_columns!(columns, col, C in [3 2 1], {
+                let (rows, mut r) = (tile.z.len() / columns, 0);
+                while r + 4 <= rows {
+                    tile.run::<A, 4, C>(r, col);
+                    r += 4;
+                }
+                match rows - r {
+                    3 => tile.run::<A, 3, C>(r, col),
+                    2 => tile.run::<A, 2, C>(r, col),
+                    1 => tile.run::<A, 1, C>(r, col),
+                    _ => {}
+                }
+            });
+            from += n;
+        }
+    }
+}
+
+/// A stretch of inputs of a product.
+struct Tile<'a, T> {
+    x: &'a [T],
+    stride: usize,
+    n: usize,
+    w: &'a [Lanes<T>],
+    columns: usize,
+    z: &'a mut [Lanes<T>],
+    /// Whether the sums go on from `z`.
+    add: bool,
+}
+
+impl<T: Scalar> Tile<'_, T> {
+    /// R rows from `row` on by C vectors from column `col` on.
+    #[inline(always)]
+    fn run<A: Arch, const R: usize, const C: usize>(&mut self, row: usize, col: usize) {
+        let mut x = [self.x; R];
+        for r in 0..R {
+            x[r] = &self.x[(row + r) * self.stride..][..self.n];
+        }
+        let mut sums = [[A::zero::<T>(); C]; R];
+        if self.add {
+            for r in 0..R {
+                let z = &self.z[(row + r) * self.columns + col..][..C];
+                for c in 0..C {
+                    sums[r][c] = A::load(&z[c]);
+                }
+            }
+        }
+        for (j, w) in self.w.chunks_exact(self.columns).enumerate() {
+            let w = &w[col..col + C];
+            let mut wj = [A::zero::<T>(); C];
+            for c in 0..C {
+                wj[c] = A::load(&w[c]);
+            }
+            for r in 0..R {
+                let v = A::splat(x[r][j]);
+                for c in 0..C {
+                    sums[r][c] = A::madd(v, wj[c], sums[r][c]);
+                }
+            }
+        }
+        for r in 0..R {
+            let z = &mut self.z[(row + r) * self.columns + col..][..C];
+            for c in 0..C {
+                A::store(sums[r][c], &mut z[c]);
+            }
+        }
+    }
+}
+
+/// Rows of which only the numbers that are not zero are kept, in stretches of inputs.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct SparseRows {
+    stretches: usize,
+    /// Where each row's part of each stretch begins in `index`; one more at the end.
+    starts: Vec<u32>,
+    index: Vec<u32>,
+}
+
+/// Inputs of a sparse product taken at a time: with 104 outputs their weights stay in a first cache of 32 kB.
+const SPARSE_STRETCH: usize = 64;
+
+impl SparseRows {
+    /// Notes where the rows (row-major, `n_in` numbers each) are not zero, unless more than one number in three is not.
+    pub(crate) fn note<T: Scalar>(&mut self, rows: &[T], n_in: usize) -> bool {
+        self.stretches = n_in.div_ceil(SPARSE_STRETCH);
+        self.starts.clear();
+        self.index.clear();
+        for (r, row) in rows.chunks_exact(n_in).enumerate() {
+            for (at, stretch) in row.chunks(SPARSE_STRETCH).enumerate() {
+                self.starts.push(self.index.len() as u32);
+                for (j, &x) in stretch.iter().enumerate() {
+                    if x != T::ZERO {
+                        self.index.push((at * SPARSE_STRETCH + j) as u32);
+                    }
+                }
+            }
+            if 3 * self.index.len() > (r + 1) * n_in + 2 * n_in {
+                return false;
+            }
+        }
+        self.starts.push(self.index.len() as u32);
+        true
+    }
+}
+
+/// As [`multiply`], reading only the numbers of x that are noted.
+#[inline(always)]
+pub(crate) fn multiply_sparse<T: Scalar, A: Arch>(
+    noted: &SparseRows,
+    x: &[T],
     n_in: usize,
     w: &[T],
     ld: usize,
     z: &mut [T],
 ) {
-    let rows = z.len() / ld;
-    let mut r = 0;
-    while r + 4 <= rows {
-        let (x, z) = (&x[r * stride..], &mut z[r * ld..(r + 4) * ld]);
-        over_columns!(
-            ld,
-            col,
-            multiply_tile::<T, A, SQUARE, 4, 3>(x, stride, n_in, w, ld, col, z),
-            multiply_tile::<T, A, SQUARE, 4, 2>(x, stride, n_in, w, ld, col, z),
-            multiply_tile::<T, A, SQUARE, 4, 1>(x, stride, n_in, w, ld, col, z)
-        );
-        r += 4;
-    }
-    while r < rows {
-        let (x, z) = (&x[r * stride..], &mut z[r * ld..(r + 1) * ld]);
-        over_columns!(
-            ld,
-            col,
-            multiply_tile::<T, A, SQUARE, 1, 3>(x, stride, n_in, w, ld, col, z),
-            multiply_tile::<T, A, SQUARE, 1, 2>(x, stride, n_in, w, ld, col, z),
-            multiply_tile::<T, A, SQUARE, 1, 1>(x, stride, n_in, w, ld, col, z)
-        );
-        r += 1;
-    }
+    A::call(MultiplySparse { noted, x, n_in, w, ld, z });
 }
 
-#[inline(always)]
-fn multiply_tile<T: Scalar, A: Arch, const SQUARE: bool, const R: usize, const C: usize>(
-    x: &[T],
-    stride: usize,
+struct MultiplySparse<'a, T> {
+    noted: &'a SparseRows,
+    x: &'a [T],
     n_in: usize,
-    w: &[T],
+    w: &'a [T],
     ld: usize,
-    col: usize,
-    z: &mut [T],
-) {
-    let (w, z, columns) = (lanes(w), lanes_mut(z), ld / LANES);
-    let mut rows = [&x[..0]; R];
-    for r in 0..R {
-        rows[r] = &x[r * stride..r * stride + n_in];
-    }
-    let mut acc = [[A::zero::<T>(); C]; R];
-    for j in 0..n_in {
-        let from = &w[j * columns + col..j * columns + col + C];
-        let mut wj = [A::zero::<T>(); C];
-        for c in 0..C {
-            wj[c] = A::load(&from[c]);
-        }
-        for r in 0..R {
-            let v = rows[r][j];
-            let v = A::splat(if SQUARE { v * v } else { v });
-            for c in 0..C {
-                acc[r][c] = A::madd(v, wj[c], acc[r][c]);
+    z: &'a mut [T],
+}
+
+impl<T: Scalar> Job for MultiplySparse<'_, T> {
+    type Out = ();
+
+    #[inline(always)]
+    fn run<A: Arch>(self) {
+        let MultiplySparse { noted, x, n_in, w, ld, z } = self;
+        let (w, z, columns) = (lanes(w), lanes_mut(z), ld / LANES);
+        z.fill([T::ZERO; LANES]);
+        for stretch in 0..noted.stretches {
+            for (r, (x, z)) in x.chunks_exact(n_in).zip(z.chunks_exact_mut(columns)).enumerate() {
+                let at = r * noted.stretches + stretch;
+                let index = &noted.index[noted.starts[at] as usize..noted.starts[at + 1] as usize];
+                // thirteen sums, a number and no more: the weights are read from memory by the multiplication itself
+                over_columns!(columns, col, C in [13 7 4 2 1], {
+                    sparse_row::<T, A, C>(index, x, w, columns, col, &mut z[col..col + C]);
+                });
             }
         }
     }
-    for r in 0..R {
-        for c in 0..C {
-            A::store(acc[r][c], &mut z[r * columns + col + c]);
-        }
-    }
 }
 
-/// g (n_in × ld) += xᵀ (n_in × rows, rows `stride` apart) · u (rows × ld), of x² if `SQUARE`.
 #[inline(always)]
-pub(crate) fn accumulate<T: Scalar, A: Arch, const SQUARE: bool>(
+fn sparse_row<T: Scalar, A: Arch, const C: usize>(
+    index: &[u32],
     x: &[T],
-    stride: usize,
-    n_in: usize,
-    u: &[T],
-    ld: usize,
-    g: &mut [T],
-) {
-    let mut j = 0;
-    while j + 4 <= n_in {
-        let (x, g) = (&x[j..], &mut g[j * ld..(j + 4) * ld]);
-        over_columns!(
-            ld,
-            col,
-            accumulate_tile::<T, A, SQUARE, 4, 3>(x, stride, u, ld, col, g),
-            accumulate_tile::<T, A, SQUARE, 4, 2>(x, stride, u, ld, col, g),
-            accumulate_tile::<T, A, SQUARE, 4, 1>(x, stride, u, ld, col, g)
-        );
-        j += 4;
-    }
-    while j < n_in {
-        let (x, g) = (&x[j..], &mut g[j * ld..(j + 1) * ld]);
-        over_columns!(
-            ld,
-            col,
-            accumulate_tile::<T, A, SQUARE, 1, 3>(x, stride, u, ld, col, g),
-            accumulate_tile::<T, A, SQUARE, 1, 2>(x, stride, u, ld, col, g),
-            accumulate_tile::<T, A, SQUARE, 1, 1>(x, stride, u, ld, col, g)
-        );
-        j += 1;
-    }
-}
-
-/// R inputs by C vectors of `g`; the inputs are the first R numbers of each row of `x`.
-#[inline(always)]
-fn accumulate_tile<T: Scalar, A: Arch, const SQUARE: bool, const R: usize, const C: usize>(
-    x: &[T],
-    stride: usize,
-    u: &[T],
-    ld: usize,
+    w: &[Lanes<T>],
+    columns: usize,
     col: usize,
-    g: &mut [T],
+    z: &mut [Lanes<T>],
 ) {
-    let (u, g, columns) = (lanes(u), lanes_mut(g), ld / LANES);
-    let mut acc = [[A::zero::<T>(); C]; R];
-    for r in 0..R {
+    let mut sums = [A::zero::<T>(); C];
+    for c in 0..C {
+        sums[c] = A::load(&z[c]);
+    }
+    for &j in index {
+        let j = j as usize;
+        let v = A::splat(x[j]);
+        let w = &w[j * columns + col..][..C];
         for c in 0..C {
-            acc[r][c] = A::load(&g[r * columns + col + c]);
+            sums[c] = A::madd(v, A::load(&w[c]), sums[c]);
         }
     }
-    for k in 0..u.len() / columns {
-        let from = &u[k * columns + col..k * columns + col + C];
-        let xk = &x[k * stride..k * stride + R];
-        let mut uk = [A::zero::<T>(); C];
-        for c in 0..C {
-            uk[c] = A::load(&from[c]);
-        }
-        for r in 0..R {
-            let v = A::splat(if SQUARE { xk[r] * xk[r] } else { xk[r] });
-            for c in 0..C {
-                acc[r][c] = A::madd(v, uk[c], acc[r][c]);
-            }
-        }
-    }
-    for r in 0..R {
-        for c in 0..C {
-            A::store(acc[r][c], &mut g[r * columns + col + c]);
-        }
+    for c in 0..C {
+        A::store(sums[c], &mut z[c]);
     }
 }
 
@@ -188,61 +243,58 @@ pub(crate) fn dot<T: Scalar, A: Arch>(a: &[T], b: &[T]) -> T {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::linalg::simd::{Job, Portable, dispatch};
+    use crate::linalg::simd::{Portable, dispatch};
     use proptest::prelude::*;
 
-    struct Both<'a, const SQUARE: bool> {
+    struct Both<'a> {
         x: &'a [f64],
         n_in: usize,
         w: &'a [f64],
         ld: usize,
-        z: &'a mut [f64],
-        g: &'a mut [f64],
+        dense: &'a mut [f64],
+        sparse: &'a mut [f64],
     }
 
-    impl<const SQUARE: bool> Job for Both<'_, SQUARE> {
+    impl Job for Both<'_> {
         type Out = ();
         #[inline(always)]
         fn run<A: Arch>(self) {
-            multiply::<f64, A, SQUARE>(self.x, self.n_in, self.n_in, self.w, self.ld, self.z);
-            accumulate::<f64, A, SQUARE>(self.x, self.n_in, self.n_in, self.z, self.ld, self.g);
-        }
-    }
-
-    fn check<const SQUARE: bool>(rows: usize, n_in: usize, ld: usize, values: &[f64]) {
-        let take = |n: usize, from: usize| (0..n).map(|i| values[(from + i * 7) % values.len()]).collect::<Vec<_>>();
-        let (x, w) = (take(rows * n_in, 0), take(n_in * ld, 3));
-        let p = |v: f64| if SQUARE { v * v } else { v };
-        let mut naive_z = vec![0.0; rows * ld];
-        let mut naive_g = vec![1.0; n_in * ld];
-        for r in 0..rows {
-            for i in 0..ld {
-                naive_z[r * ld + i] = (0..n_in).map(|j| p(x[r * n_in + j]) * w[j * ld + i]).sum();
-                for j in 0..n_in {
-                    naive_g[j * ld + i] += p(x[r * n_in + j]) * naive_z[r * ld + i];
-                }
+            multiply::<f64, A>(self.x, self.n_in, self.n_in, self.w, self.ld, self.dense);
+            let mut noted = SparseRows::default();
+            if noted.note(self.x, self.n_in) {
+                multiply_sparse::<f64, A>(&noted, self.x, self.n_in, self.w, self.ld, self.sparse);
+            } else {
+                self.sparse.copy_from_slice(self.dense);
             }
-        }
-        let close = |a: &[f64], b: &[f64]| a.iter().zip(b).all(|(a, b)| (a - b).abs() <= 1e-12 * (1.0 + b.abs()));
-        for path in 0..2 {
-            let (mut z, mut g) = (vec![9.0; rows * ld], vec![1.0; n_in * ld]);
-            let job = Both::<SQUARE> { x: &x, n_in, w: &w, ld, z: &mut z, g: &mut g };
-            match path {
-                0 => dispatch(job),
-                _ => job.run::<Portable>(),
-            }
-            assert!(close(&z, &naive_z) && close(&g, &naive_g), "path {path}");
         }
     }
 
     proptest! {
         #[test]
-        fn products_equal_the_naive_loops_on_every_path(
-            rows in 1usize..11, n_in in 1usize..11, lanes in 1usize..8,
+        fn products_equal_the_naive_loop_on_every_path(
+            rows in 1usize..11, n_in in 1usize..300, lanes in 1usize..16, zeros in prop::bool::ANY,
             values in prop::collection::vec(-1.0f64..1.0, 50),
         ) {
-            check::<false>(rows, n_in, lanes * LANES, &values);
-            check::<true>(rows, n_in, lanes * LANES, &values);
+            let take = |n: usize, from: usize| (0..n).map(|i| values[(from + i * 7) % 50]).collect::<Vec<_>>();
+            let (ld, mut x) = (lanes * LANES, take(rows * n_in, 0));
+            if zeros {
+                x.iter_mut().enumerate().filter(|(i, _)| i % 5 != 0).for_each(|(_, x)| *x = 0.0);
+            }
+            let w = take(n_in * ld, 3);
+            let mut naive = vec![0.0; rows * ld];
+            for r in 0..rows {
+                for i in 0..ld {
+                    naive[r * ld + i] = (0..n_in).map(|j| x[r * n_in + j] * w[j * ld + i]).sum();
+                }
+            }
+            // n_in sums of numbers below one: n_in·eps
+            let close = |a: &[f64]| a.iter().zip(&naive).all(|(a, b)| (a - b).abs() <= 300.0 * f64::EPSILON * 300.0);
+            for best in [true, false] {
+                let (mut dense, mut sparse) = (vec![9.0; rows * ld], vec![9.0; rows * ld]);
+                let job = Both { x: &x, n_in, w: &w, ld, dense: &mut dense, sparse: &mut sparse };
+                if best { dispatch(job) } else { job.run::<Portable>() }
+                prop_assert!(close(&dense) && close(&sparse), "best {best}");
+            }
         }
     }
 }

@@ -4,6 +4,7 @@
 //! * [`simd`]: run-time choice of the processor's vector instructions;
 //! * [`dense`]: the small fused products the network is made of;
 //! * [`exp`]: eˣ for whole slices;
+//! * [`machine`]: what the processor can do at most;
 //! * [`panels`]: products with many rows at once, a lane per row;
 //! * [`scatter`]: λI + Σ x xᵀ of vectors that come one at a time;
 //! * [`cholesky`]: positive definite matrices in f64: factor, update by rank one, extend;
@@ -12,6 +13,7 @@
 pub(crate) mod cholesky;
 pub(crate) mod dense;
 pub(crate) mod exp;
+pub mod machine;
 pub(crate) mod panels;
 pub(crate) mod scalar;
 pub(crate) mod scatter;

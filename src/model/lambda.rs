@@ -114,18 +114,11 @@ impl<T: Scalar> Lambda<T> {
 
     /// Λ ← Λ + φφᵀ for the first row of the tangents; the reward is kept where a ridge regression needs it.
     #[inline(always)]
-    pub(crate) fn add<A: Arch>(
-        &mut self,
-        net: &Net,
-        tangents: &mut Tangents<T>,
-        block: usize,
-        action: usize,
-        reward: f64,
-    ) {
+    pub(crate) fn add<A: Arch>(&mut self, net: &Net, tangents: &Tangents<T>, block: usize, action: usize, reward: f64) {
         match self {
             Lambda::Diagonal(d) => {
-                let e = [T::of(d.scale_squared)];
-                d.accumulate::<A, true>(net, tangents, block, action, &e);
+                let e = T::of(d.scale_squared);
+                d.accumulate::<A, true>(net, tangents, block, action, e);
             }
             Lambda::Primal(p) => {
                 let (n_params, at) = (p.target.len(), p.pending.len());
@@ -165,15 +158,14 @@ impl<T: Scalar> Diagonal<T> {
     pub(crate) fn accumulate<A: Arch, const SQUARE: bool>(
         &mut self,
         net: &Net,
-        tangents: &mut Tangents<T>,
+        tangents: &Tangents<T>,
         block: usize,
         action: usize,
-        e: &[T],
+        e: T,
     ) {
         let (block, part) = if self.by_action { (action, action) } else { (block, 0) };
         let rest = &mut self.rest[part * net.rest_len()..(part + 1) * net.rest_len()];
-        net.accumulate_first::<T, A, SQUARE>(tangents, 0..1, e, net.block_mut(&mut self.first, block));
-        net.accumulate_rest::<T, A, SQUARE>(tangents, e, rest);
+        net.accumulate::<T, A, SQUARE>(tangents, e, net.block_mut(&mut self.first, block), rest);
     }
 
     /// The coefficients over W_1 and over the rest that belong to a block and action.

@@ -23,9 +23,9 @@ use super::{Learner, RewardModel};
 use crate::data::{Layout, Pair};
 use crate::error::{Error, at_least, positive};
 use crate::linalg::scalar::Scalar;
-use crate::linalg::simd::{Arch, Job, dispatch};
+use crate::linalg::simd::{Arch, Job, dispatch, prefetch};
 use crate::net::optim::Stepper;
-use crate::net::{Net, NetConfig, Optimiser, Params, Tangents, Towards};
+use crate::net::{Batch, Net, NetConfig, Optimiser, Params, Tangents, Towards};
 use crate::seed::{Seed, Stream};
 
 /// What the network is trained on in each round.
@@ -120,17 +120,17 @@ struct Replay {
 /// Memory that every step uses again.
 #[derive(Debug, Clone)]
 struct Work<T> {
-    grad: Params<T>,
-    touched: Vec<bool>,
     one: Tangents<T>,
-    batch: Tangents<T>,
-    /// Residuals e_r of the batch.
-    e: Vec<T>,
-    /// The drawn rounds, sorted by block.
+    batch: Batch<T>,
+    /// The rounds of this step's batch, and the same sorted by block.
     drawn: Vec<u32>,
     sorted: Vec<u32>,
     /// Where each block begins in `sorted`.
     starts: Vec<u32>,
+    /// The rounds of the next step's batch: drawn a step ahead, so that their memory can be on its way.
+    ahead: Vec<u32>,
+    /// The number of rounds that `ahead` was drawn from; 0 before the first.
+    ahead_of: usize,
 }
 
 impl<T: Scalar> Neural<T> {
@@ -161,14 +161,13 @@ impl<T: Scalar> Neural<T> {
             batches: seed.stream("batches"),
             replay: Replay::default(),
             work: Work {
-                grad: net.zeros(),
-                touched: vec![false; layout.n_blocks()],
                 one: Tangents::new(&net, 1),
-                batch: Tangents::new(&net, rows),
-                e: vec![T::ZERO; rows],
+                batch: Batch::new(&net, rows),
                 drawn: vec![0; rows],
                 sorted: vec![0; rows],
                 starts: vec![0; layout.n_blocks() + 1],
+                ahead: vec![0; rows],
+                ahead_of: 0,
             },
             config,
             net,
@@ -205,64 +204,51 @@ impl<T: Scalar> Neural<T> {
     #[inline(always)]
     fn update_lambda<A: Arch>(&mut self, chosen: Pair<'_>, reward: f64) {
         let block = self.layout.block(chosen.action);
-        self.lambda.add::<A>(&self.net, &mut self.work.one, block, chosen.action, reward);
+        self.lambda.add::<A>(&self.net, &self.work.one, block, chosen.action, reward);
     }
 
     /// The step of S-mode, from ∇f in `work.one`.
     #[inline(always)]
     fn step_single<A: Arch>(&mut self, chosen: Pair<'_>, reward: f64) {
         let block = self.layout.block(chosen.action);
-        let Work { grad, touched, one, .. } = &mut self.work;
-        let e = [one.f()[0] - T::of(reward)];
-        let first = self.net.block_mut(&mut grad.first, block);
-        first.fill(T::ZERO);
-        self.net.accumulate_first::<T, A, false>(one, 0..1, &e, first);
-        grad.rest.fill(T::ZERO);
-        self.net.accumulate_rest::<T, A, false>(one, &e, &mut grad.rest);
-        touched[block] = true;
-        self.stepper.step::<A>(&self.net, self.t, &mut self.weights, grad, touched);
-        touched[block] = false;
+        let e = self.work.one.f()[0] - T::of(reward);
+        let step = self.stepper.begin(self.t, &mut self.weights);
+        self.net.step_one::<T, A>(&mut self.work.one, block, e, step);
     }
 
     /// One step of B-mode on the rounds in `work.drawn`.
     #[inline(always)]
     fn step_batch<A: Arch>(&mut self) {
         self.sort_batch();
-        let Work { grad, touched, batch, e, sorted, starts, .. } = &mut self.work;
-        let (n, d, n_in) = (sorted.len(), self.layout.dim, self.net.n_in());
-        let input = self.net.input_mut(batch, n);
-        for (input, &i) in input.chunks_exact_mut(n_in).zip(sorted.iter()) {
-            self.net.write_input(&self.replay.x[i as usize * d..][..d], input);
+        let Work { batch, sorted, starts, .. } = &mut self.work;
+        let d = self.layout.dim;
+        for (row, &i) in sorted.iter().enumerate() {
+            let i = i as usize;
+            batch.set(&self.net, row, &self.replay.x[i * d..(i + 1) * d], self.replay.rewards[i]);
         }
         let blocks =
             || starts.windows(2).map(|w| w[0] as usize..w[1] as usize).enumerate().filter(|(_, r)| !r.is_empty());
-        for (block, rows) in blocks() {
-            self.net.project::<T, A>(self.net.block(&self.weights.first, block), rows, batch);
-        }
-        self.net.pass::<T, A>(&self.weights.rest, batch);
-        let inv_n = T::of(1.0 / n as f64);
-        for ((e, f), &i) in e.iter_mut().zip(batch.f()).zip(sorted.iter()) {
-            *e = (*f - T::of(self.replay.rewards[i as usize])) * inv_n;
-        }
-        for (block, rows) in blocks() {
-            let first = self.net.block_mut(&mut grad.first, block);
-            first.fill(T::ZERO);
-            self.net.accumulate_first::<T, A, false>(batch, rows, e, first);
-            touched[block] = true;
-        }
-        grad.rest.fill(T::ZERO);
-        self.net.accumulate_rest::<T, A, false>(batch, e, &mut grad.rest);
-        self.stepper.step::<A>(&self.net, self.t, &mut self.weights, grad, touched);
-        touched.fill(false);
+        self.net.batch_gradient::<T, A>(&self.weights, blocks(), batch);
+        self.net.batch_step::<T, A>(blocks(), batch, self.stepper.begin(self.t, &mut self.weights));
     }
 
-    /// Draws the rounds of a batch with replacement.
+    /// Draws the rounds of a batch from all rounds so far, with replacement, and a batch ahead of `next_n` rounds.
     #[inline(always)]
-    fn draw_batch(&mut self) {
-        let n = self.replay.rewards.len() as u64;
-        for i in self.work.drawn.iter_mut() {
-            // ⌊u·n/2⁶⁴⌋: off from uniform by at most n/2⁶⁴
-            *i = ((u128::from(self.batches.next_u64()) * u128::from(n)) >> 64) as u32;
+    fn draw_batch(&mut self, next_n: usize) {
+        let n = self.replay.rewards.len();
+        let Work { drawn, ahead, ahead_of, .. } = &mut self.work;
+        if *ahead_of != n {
+            draw(&mut self.batches, n, ahead);
+        }
+        std::mem::swap(drawn, ahead);
+        draw(&mut self.batches, next_n, ahead);
+        *ahead_of = next_n;
+        let d = self.layout.dim;
+        for &i in ahead.iter() {
+            // round next_n may not have come yet
+            let i = (i as usize).min(n - 1);
+            prefetch(&self.replay.x[i * d..(i + 1) * d]);
+            prefetch(&self.replay.rewards[i..=i]);
         }
     }
 
@@ -291,6 +277,15 @@ impl<T: Scalar> Neural<T> {
     }
 }
 
+/// Fills `rounds` with draws from 0..n, with replacement.
+#[inline(always)]
+fn draw(stream: &mut Stream, n: usize, rounds: &mut [u32]) {
+    for i in rounds {
+        // ⌊u·n/2⁶⁴⌋: off from uniform by at most n/2⁶⁴
+        *i = ((u128::from(stream.next_u64()) * n as u128) >> 64) as u32;
+    }
+}
+
 struct Observe<'a, 'b, T> {
     neural: &'a mut Neural<T>,
     chosen: Pair<'b>,
@@ -310,8 +305,9 @@ impl<T: Scalar> Job for Observe<'_, '_, T> {
         match neural.config.mode {
             Mode::Single => neural.step_single::<A>(chosen, reward),
             Mode::Batch { steps, .. } => {
-                for _ in 0..steps {
-                    neural.draw_batch();
+                let n = neural.replay.rewards.len();
+                for step in 1..=steps {
+                    neural.draw_batch(if step < steps { n } else { n + 1 });
                     neural.step_batch::<A>();
                 }
             }

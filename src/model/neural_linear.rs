@@ -106,8 +106,8 @@ impl<T: Scalar> Job for Observe<'_, '_, T> {
         net.tangents_of::<T, A>(weights, block, self.chosen.x, one);
         lambda.add::<A>(net, one, block, action, self.reward);
         if let Some(target) = target {
-            let e = [T::of(self.reward * target.scale_squared.sqrt())];
-            target.accumulate::<A, false>(net, one, block, action, &e);
+            let e = T::of(self.reward * target.scale_squared.sqrt());
+            target.accumulate::<A, false>(net, one, block, action, e);
         }
     }
 }

@@ -8,8 +8,8 @@ use super::{RewardModel, RowGroup, row_groups};
 use crate::data::{Contexts, Encoding, Layout};
 use crate::error::Error;
 use crate::linalg::scalar::Scalar;
-use crate::linalg::simd::{Arch, Job, dispatch};
-use crate::net::{Net, Params, ROWS, Wide};
+use crate::linalg::simd::{Arch, Job, LANES, dispatch};
+use crate::net::{Net, Params, ROWS, TALL_ROWS, Tall, Wide};
 
 /// A frozen neural model. Its mean is the network's output, or the ridge regression on its gradient.
 pub(crate) struct Scorer<T> {
@@ -67,10 +67,10 @@ impl<T: Scalar> RewardModel for Scorer<T> {
         let groups = row_groups(contexts, rounds, self.by_action());
         match &self.spread {
             Spread::Diagonal { inverse, theta } => {
-                let mut wide = Wide::new(&self.net);
+                let (mut wide, mut tall) = (Wide::new(&self.net), Tall::new());
                 for group in &groups {
-                    let theta = theta.as_ref();
-                    dispatch(ScoreDiagonal { scorer: self, inverse, theta, group, wide: &mut wide, mean, width });
+                    let (theta, wide, tall) = (theta.as_ref(), &mut wide, &mut tall);
+                    dispatch(ScoreDiagonal { scorer: self, inverse, theta, group, wide, tall, mean, width });
                 }
             }
             Spread::Exact(exact) => exact.score(&self.net, self.layout, &self.weights, &groups, mean, width),
@@ -85,6 +85,7 @@ struct ScoreDiagonal<'a, T> {
     theta: Option<&'a Diagonal<T>>,
     group: &'a RowGroup<'a>,
     wide: &'a mut Wide<T>,
+    tall: &'a mut Tall<T>,
     mean: &'a mut [f64],
     width: &'a mut [f64],
 }
@@ -93,27 +94,73 @@ impl<T: Scalar> Job for ScoreDiagonal<'_, T> {
     type Out = ();
 
     #[inline(always)]
-    fn run<A: Arch>(self) {
+    fn run<A: Arch>(mut self) {
+        let (net, weights) = (&self.scorer.net, &self.scorer.weights);
+        net.wide_begin(&weights.rest, self.wide);
+        for rows in self.group.rows.chunks(TALL_ROWS) {
+            if net.is_tall() {
+                let block = self.scorer.layout.block(self.group.action);
+                self.tall.set_rows(net, rows.iter().map(|(x, _)| *x));
+                net.tall_product::<T, A, false>(net.block(&weights.first, block), self.tall, 0);
+                net.tall_product::<T, A, true>(self.inverse.parts(net, block, self.group.action).0, self.tall, 1);
+                if let Some(theta) = self.theta {
+                    net.tall_product::<T, A, false>(theta.parts(net, block, self.group.action).0, self.tall, 2);
+                }
+            }
+            for (i, rows) in rows.chunks(ROWS).enumerate() {
+                if rows.len() > LANES {
+                    self.tile::<A, 2>(rows, i * ROWS);
+                } else {
+                    self.tile::<A, 1>(rows, i * ROWS);
+                }
+            }
+        }
+    }
+}
+
+impl<T: Scalar> ScoreDiagonal<'_, T> {
+    /// Scores up to 8·N rows; `at` is the first of them among those of `tall`.
+    #[inline(always)]
+    fn tile<A: Arch, const N: usize>(&mut self, rows: &[(&[f32], usize)], at: usize) {
         let Scorer { net, layout, weights, .. } = self.scorer;
         let (action, block) = (self.group.action, layout.block(self.group.action));
-        for rows in self.group.rows.chunks(ROWS) {
-            self.wide.set_rows(net, rows.iter().map(|(x, _)| *x));
-            net.wide_pass::<T, A>(net.block(&weights.first, block), &weights.rest, self.wide);
-            let (first, rest) = self.inverse.parts(net, block, action);
-            let widths = net.wide_contract::<T, A, true>(first, rest, self.wide);
-            for ((_, place), width) in rows.iter().zip(&widths) {
-                self.width[*place] = width.wide().sqrt();
+        let (tall, wide) = (&*self.tall, &mut *self.wide);
+        if net.is_tall() {
+            net.tall_to_z::<T, A, N>((tall, 0), at, wide);
+        } else {
+            let mut x = [rows[0].0; ROWS];
+            for (x, row) in x.iter_mut().zip(rows) {
+                *x = row.0;
             }
-            if let Some(theta) = self.theta {
-                let (first, rest) = theta.parts(net, block, action);
-                let means = net.wide_contract::<T, A, false>(first, rest, self.wide);
-                for ((_, place), mean) in rows.iter().zip(&means) {
-                    self.mean[*place] = mean.wide();
-                }
+            wide.set_rows::<A, N>(net, &x[..rows.len()]);
+            net.wide_project::<T, A, N>(net.block(&weights.first, block), wide);
+        }
+        net.wide_pass::<T, A, N>(&weights.rest, wide);
+
+        let (first, rest) = self.inverse.parts(net, block, action);
+        if net.is_tall() {
+            net.tall_to_product::<T, A, N>((tall, 1), at, wide);
+        } else {
+            net.wide_product::<T, A, N, true>(first, wide);
+        }
+        let widths = net.wide_contract::<T, A, N, true>(rest, wide);
+        for ((_, place), width) in rows.iter().zip(&widths) {
+            self.width[*place] = width.wide().sqrt();
+        }
+        if let Some(theta) = self.theta {
+            let (first, rest) = theta.parts(net, block, action);
+            if net.is_tall() {
+                net.tall_to_product::<T, A, N>((tall, 2), at, wide);
             } else {
-                for ((_, place), f) in rows.iter().zip(self.wide.f()) {
-                    self.mean[*place] = f.wide();
-                }
+                net.wide_product::<T, A, N, false>(first, wide);
+            }
+            let means = net.wide_contract::<T, A, N, false>(rest, wide);
+            for ((_, place), mean) in rows.iter().zip(&means) {
+                self.mean[*place] = mean.wide();
+            }
+        } else {
+            for ((_, place), f) in rows.iter().zip(wide.f()) {
+                self.mean[*place] = f.wide();
             }
         }
     }

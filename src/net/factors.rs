@@ -3,83 +3,58 @@
 
 use std::ops::Range;
 
+use super::optim::Step;
 use super::{Factor, Net, Tangents};
 use crate::linalg::cholesky;
-use crate::linalg::dense::accumulate;
 use crate::linalg::scalar::Scalar;
-use crate::linalg::simd::{Arch, LANES, lanes, map};
+use crate::linalg::simd::{Arch, Job, LANES, Lanes, lanes, lanes_mut, map};
 
 impl Net {
-    /// into += Σ_r e_r·g_r (or e_r·g_r² if `SQUARE`) over the block's part of W_1, for the given rows.
+    /// first, rest += e·∇f (or e·(∇f)² if `SQUARE`) of the first row; `first` is the part of W_1 that its block has.
     #[inline(always)]
-    pub(crate) fn accumulate_first<T: Scalar, A: Arch, const SQUARE: bool>(
+    pub(crate) fn accumulate<T: Scalar, A: Arch, const SQUARE: bool>(
         &self,
-        tangents: &mut Tangents<T>,
-        rows: Range<usize>,
-        e: &[T],
-        into: &mut [T],
+        tangents: &Tangents<T>,
+        e: T,
+        first: &mut [T],
+        rest: &mut [T],
     ) {
-        self.accumulate_weights::<T, A, SQUARE>(tangents, 0, rows, e, into);
+        A::call(Accumulate::<T, SQUARE> { net: self, tangents, e, first, rest });
     }
 
-    /// into += Σ_r e_r·g_r (or e_r·g_r² if `SQUARE`) over all parameters but W_1, for all rows.
+    /// Moves all weights along e·∇f of the first row, whose input lies in `block`.
     #[inline(always)]
-    pub(crate) fn accumulate_rest<T: Scalar, A: Arch, const SQUARE: bool>(
+    pub(crate) fn step_one<T: Scalar, A: Arch>(
         &self,
         tangents: &mut Tangents<T>,
-        e: &[T],
-        into: &mut [T],
-    ) {
-        let (ld, rows) = (self.ld, tangents.rows);
-        for group in self.groups.iter().filter(|g| !g.first) {
-            if let (Some(n_in), Factor::DeltaZ(l)) = (group.n_in, group.u) {
-                self.accumulate_weights::<T, A, SQUARE>(tangents, l, 0..rows, e, &mut into[group.at..][..n_in * ld]);
-            } else if let Some(u) = tangents.factor(group.u) {
-                let (u, columns) = (lanes(&u[..rows * ld]), ld / LANES);
-                map!(A, &mut into[group.at..group.at + ld], |i, sum| {
-                    let mut sum = sum;
-                    for r in 0..rows {
-                        let u = A::load(&u[r * columns + i]);
-                        sum = A::madd(A::splat(e[r]), if SQUARE { A::mul(u, u) } else { u }, sum);
-                    }
-                    sum
-                });
-            } else {
-                for &e in &e[..rows] {
-                    into[group.at] += e;
-                }
-            }
-        }
-    }
-
-    #[inline(always)]
-    fn accumulate_weights<T: Scalar, A: Arch, const SQUARE: bool>(
-        &self,
-        tangents: &mut Tangents<T>,
-        l: usize,
-        rows: Range<usize>,
-        e: &[T],
-        into: &mut [T],
+        block: usize,
+        e: T,
+        mut step: Step<'_, T>,
     ) {
         let ld = self.ld;
         let mut scratch = std::mem::take(&mut tangents.scratch);
-        let scaled = &mut scratch[..rows.len() * ld];
-        let u = tangents.factor(Factor::DeltaZ(l)).expect("weights have factors");
-        let u = &u[rows.start * ld..rows.end * ld];
-        for r in 0..rows.len() {
-            let factor = A::splat(e[rows.start + r]);
-            let u = lanes(&u[r * ld..(r + 1) * ld]);
-            map!(A, &mut scaled[r * ld..(r + 1) * ld], |i, _| {
-                let u = A::load(&u[i]);
-                A::mul(factor, if SQUARE { A::mul(u, u) } else { u })
-            });
-        }
-        if l == 0 {
-            let input = &tangents.input[rows.start * self.n_in..rows.end * self.n_in];
-            accumulate::<T, A, SQUARE>(input, self.n_in, self.n_in, scaled, ld, into);
-        } else {
-            let input = &tangents.layers[l - 1].h[rows.start * ld..rows.end * ld];
-            accumulate::<T, A, SQUARE>(input, ld, self.layers[l].n_in, scaled, ld, into);
+        let scaled = &mut scratch[..ld];
+        step.first(self.blocks(0..block)).still::<A>();
+        step.first(self.blocks(block + 1..self.n_blocks)).still::<A>();
+        for group in &self.groups {
+            let Some(u) = tangents.factor(group.u) else {
+                scaled[..LANES].fill(T::ZERO);
+                scaled[0] = e;
+                step.rest(group.at..group.at + LANES).along::<A>(&scaled[..LANES]);
+                continue;
+            };
+            let (u, e) = (lanes(u), A::splat(e));
+            map!(A, &mut *scaled, |i, _| A::mul(e, A::load(&u[i])));
+            match (group.n_in, group.u) {
+                (Some(n_in), Factor::DeltaZ(0)) => {
+                    step.first(self.blocks(block..block + 1)).outer::<A>(&tangents.input, n_in, n_in, scaled, ld);
+                }
+                (Some(n_in), Factor::DeltaZ(l)) => {
+                    let part = step.rest(group.at..group.at + n_in * ld);
+                    part.outer::<A>(&tangents.layers[l - 1].h, ld, n_in, scaled, ld);
+                }
+                _ => step.rest(group.at..group.at + ld).along::<A>(scaled),
+            }
         }
         tangents.scratch = scratch;
     }
@@ -107,6 +82,75 @@ impl Net {
                 u.iter_mut().zip(&v).for_each(|(u, v)| *u *= v);
             }
             out.iter_mut().zip(&u).for_each(|(out, u)| *out += u);
+        }
+    }
+}
+
+struct Accumulate<'a, T, const SQUARE: bool> {
+    net: &'a Net,
+    tangents: &'a Tangents<T>,
+    e: T,
+    first: &'a mut [T],
+    rest: &'a mut [T],
+}
+
+impl<T: Scalar, const SQUARE: bool> Job for Accumulate<'_, T, SQUARE> {
+    type Out = ();
+
+    #[inline(always)]
+    fn run<A: Arch>(self) {
+        let Accumulate { net, tangents, e, first, rest } = self;
+        for group in &net.groups {
+            let into = if group.first { &mut *first } else { &mut rest[group.at..] };
+            let Some(u) = tangents.factor(group.u) else {
+                into[0] += e;
+                continue;
+            };
+            let v = match (group.n_in, group.u) {
+                (None, _) => &[T::ONE][..],
+                (Some(n_in), Factor::DeltaZ(l)) if l > 0 => &tangents.layers[l - 1].h[..n_in],
+                (Some(n_in), _) => &tangents.input[..n_in],
+            };
+            outer::<T, A, SQUARE>(v, e, &u[..net.ld], &mut into[..v.len() * net.ld]);
+        }
+    }
+}
+
+/// into (len v × len u) += v·(e·u)ᵀ, of v² and u² if `SQUARE`.
+#[inline(always)]
+fn outer<T: Scalar, A: Arch, const SQUARE: bool>(v: &[T], e: T, u: &[T], into: &mut [T]) {
+    let (u, into) = (lanes(u), lanes_mut(into));
+    let mut from = 0;
+    while from + 4 <= u.len() {
+        outer_columns::<T, A, SQUARE, 4>(v, e, u, from, into);
+        from += 4;
+    }
+    match u.len() - from {
+        3 => outer_columns::<T, A, SQUARE, 3>(v, e, u, from, into),
+        2 => outer_columns::<T, A, SQUARE, 2>(v, e, u, from, into),
+        1 => outer_columns::<T, A, SQUARE, 1>(v, e, u, from, into),
+        _ => {}
+    }
+}
+
+#[inline(always)]
+fn outer_columns<T: Scalar, A: Arch, const SQUARE: bool, const C: usize>(
+    v: &[T],
+    e: T,
+    u: &[Lanes<T>],
+    from: usize,
+    into: &mut [Lanes<T>],
+) {
+    let mut scaled = [A::zero::<T>(); C];
+    for c in 0..C {
+        let u = A::load(&u[from + c]);
+        scaled[c] = A::mul(A::splat(e), if SQUARE { A::mul(u, u) } else { u });
+    }
+    for (&v, row) in v.iter().zip(into.chunks_exact_mut(u.len())) {
+        let v = A::splat(if SQUARE { v * v } else { v });
+        let row = &mut row[from..from + C];
+        for c in 0..C {
+            A::store(A::madd(v, scaled[c], A::load(&row[c])), &mut row[c]);
         }
     }
 }

@@ -16,17 +16,21 @@
 //! is kept as one d × m matrix per block. Weights are stored input-major and padded to whole vectors with zeros that
 //! stay zero.
 
+mod batch;
 mod factors;
 mod init;
 pub(crate) mod optim;
+mod tall;
 mod tangent;
 mod tensors;
 mod wide;
 
 use serde::{Deserialize, Serialize};
 
+pub(crate) use batch::Batch;
 pub(crate) use factors::FactorRows;
 pub use optim::{Optimiser, Schedule, Towards};
+pub(crate) use tall::{TALL_ROWS, Tall};
 pub use tangent::Tangents;
 pub use tensors::Tensors;
 pub(crate) use wide::{ROWS, Wide};

@@ -5,13 +5,19 @@
 //!
 //! where C is 0 or W⁽⁰⁾. Blocks of W_1 that no sample of the step touches have ∇ = 0 but still move: with l2 and
 //! momentum every weight moves at every step.
+//!
+//! The gradient of a weight matrix is Σ_r x_r u_rᵀ over the rows of the step. It is never stored: a tile of it is
+//! summed in registers and moves its weights from there, in one pass over the parameters.
+
+use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
 use super::{Net, Params};
 use crate::error::{Error, not_negative, positive};
+use crate::linalg::dense::over_columns;
 use crate::linalg::scalar::Scalar;
-use crate::linalg::simd::{Arch, lanes, lanes_mut};
+use crate::linalg::simd::{Arch, Job, LANES, Lanes, lanes, lanes_mut};
 
 const BETA1: f64 = 0.9;
 const BETA2: f64 = 0.999;
@@ -99,130 +105,295 @@ impl<T: Scalar> Stepper<T> {
         })
     }
 
-    /// One step of round `t` (from 1) with gradient `grad`; blocks of W_1 not marked in `touched` have no gradient,
-    /// and what `grad` holds there is not read.
+    /// Begins a step of round `t` (from 1). Every part of the weights must then be moved once.
     #[inline(always)]
-    pub(crate) fn step<A: Arch>(
-        &mut self,
-        net: &Net,
-        t: usize,
-        weights: &mut Params<T>,
-        grad: &Params<T>,
-        touched: &[bool],
-    ) {
-        let mut rule = self.rule(t);
-        let initial = self.initial.as_ref();
-        for (block, &touched) in touched.iter().enumerate() {
-            let own = net.first_len() * block..net.first_len() * (block + 1);
-            let part = Part {
-                w: &mut weights.first[own.clone()],
-                grad: touched.then(|| &grad.first[own.clone()]),
-                initial: initial.map(|c| &c.first[own.clone()]),
-                moments: self.moments.as_mut().map(|(m, v)| (&mut m.first[own.clone()], &mut v.first[own])),
-            };
-            rule.apply::<A>(part);
-        }
-        rule.apply::<A>(Part {
-            w: &mut weights.rest,
-            grad: Some(&grad.rest),
-            initial: initial.map(|c| &c.rest[..]),
-            moments: self.moments.as_mut().map(|(m, v)| (&mut m.rest[..], &mut v.rest[..])),
-        });
-    }
-
-    /// The numbers of this step.
-    #[inline(always)]
-    fn rule(&mut self, t: usize) -> Rule<T> {
-        match self.optimiser {
+    pub(crate) fn begin<'a>(&'a mut self, t: usize, weights: &'a mut Params<T>) -> Step<'a, T> {
+        let numbers = match self.optimiser {
             Optimiser::Sgd { schedule } => {
                 let eta = match schedule {
                     Schedule::Constant(eta) => eta,
                     Schedule::InverseRoot(iota) => iota / (t as f64).sqrt(),
                 };
-                Rule::Sgd { eta: T::of(eta), pull: T::of(self.pull) }
+                Numbers::Sgd { eta: T::of(eta), pull: T::of(self.pull) }
             }
             Optimiser::Adam { lr, l2, .. } => {
                 self.powers = (self.powers.0 * BETA1, self.powers.1 * BETA2);
-                Rule::Adam {
+                Numbers::Adam {
                     step: T::of(lr / (1.0 - self.powers.0)),
                     inv_second: T::of(1.0 / (1.0 - self.powers.1)),
                     l2: T::of(l2),
                 }
             }
+        };
+        Step { numbers, weights, initial: self.initial.as_ref(), moments: self.moments.as_mut() }
+    }
+}
+
+/// The scalars of one step.
+#[derive(Clone, Copy)]
+enum Numbers<T> {
+    Sgd { eta: T, pull: T },
+    Adam { step: T, inv_second: T, l2: T },
+}
+
+/// One step of the optimiser.
+pub(crate) struct Step<'a, T> {
+    numbers: Numbers<T>,
+    weights: &'a mut Params<T>,
+    initial: Option<&'a Params<T>>,
+    moments: Option<&'a mut (Params<T>, Params<T>)>,
+}
+
+impl<T: Scalar> Step<'_, T> {
+    /// A stretch of W_1.
+    #[inline(always)]
+    pub(crate) fn first(&mut self, at: Range<usize>) -> Part<'_, T> {
+        Part {
+            numbers: self.numbers,
+            w: &mut self.weights.first[at.clone()],
+            initial: self.initial.map(|c| &c.first[at.clone()]),
+            moments: self.moments.as_mut().map(|(m, v)| (&mut m.first[at.clone()], &mut v.first[at])),
+        }
+    }
+
+    /// A stretch of the other parameters.
+    #[inline(always)]
+    pub(crate) fn rest(&mut self, at: Range<usize>) -> Part<'_, T> {
+        Part {
+            numbers: self.numbers,
+            w: &mut self.weights.rest[at.clone()],
+            initial: self.initial.map(|c| &c.rest[at.clone()]),
+            moments: self.moments.as_mut().map(|(m, v)| (&mut m.rest[at.clone()], &mut v.rest[at])),
         }
     }
 }
 
 /// A stretch of parameters with all that belongs to them.
-struct Part<'a, T> {
+pub(crate) struct Part<'a, T> {
+    numbers: Numbers<T>,
     w: &'a mut [T],
-    grad: Option<&'a [T]>,
     initial: Option<&'a [T]>,
     moments: Option<(&'a mut [T], &'a mut [T])>,
 }
 
-/// One step's update rule with its scalars.
-#[derive(Clone, Copy)]
-enum Rule<T> {
-    Sgd { eta: T, pull: T },
-    Adam { step: T, inv_second: T, l2: T },
-}
-
-/// One step of Adam over a stretch of parameters, given g for the vector of weights at a place. A macro, because the
-/// body of a closure would not be compiled for the instruction set of its caller.
-macro_rules! adam {
-    ($arch:ident, $w:expr, $moments:expr, $step:expr, $inv_second:expr, |$at:pat_param, $v:pat_param| $gradient:expr) => {{
-        let (w, (first, second)) = (lanes_mut($w), $moments);
-        let n = w.len();
-        let (first, second) = (&mut lanes_mut(first)[..n], &mut lanes_mut(second)[..n]);
-        let (b1, b2) = ($arch::splat(T::of(BETA1)), $arch::splat(T::of(BETA2)));
-        let (c1, c2) = ($arch::splat(T::of(1.0 - BETA1)), $arch::splat(T::of(1.0 - BETA2)));
-        let (eps, step, inv_second) = ($arch::splat(T::of(EPS)), $arch::splat($step), $arch::splat($inv_second));
-        for i in 0..n {
-            let weight = $arch::load(&w[i]);
-            let ($at, $v) = (i, weight);
-            let g = $gradient;
-            let mu = $arch::madd(c1, g, $arch::mul(b1, $arch::load(&first[i])));
-            let nu = $arch::madd(c2, $arch::mul(g, g), $arch::mul(b2, $arch::load(&second[i])));
-            $arch::store(mu, &mut first[i]);
-            $arch::store(nu, &mut second[i]);
-            let root = $arch::add($arch::sqrt($arch::mul(nu, inv_second)), eps);
-            $arch::store($arch::sub(weight, $arch::div($arch::mul(step, mu), root)), &mut w[i]);
+/// Chooses the rule once, outside the loops.
+macro_rules! with_rule {
+    ($part:expr, $arch:ident, |$rule:ident| $body:expr) => {{
+        let part = $part;
+        match (part.numbers, part.initial, part.moments) {
+            (Numbers::Adam { step, inv_second, l2 }, None, Some(moments)) => {
+                let $rule = &mut Adam::<T, $arch>::new(part.w, moments, step, inv_second, l2);
+                $body
+            }
+            (Numbers::Adam { step, inv_second, l2 }, Some(initial), Some(moments)) => {
+                let adam = Adam::<T, $arch>::new(part.w, moments, step, inv_second, l2);
+                let $rule = &mut AdamTowards { adam, initial: lanes(initial) };
+                $body
+            }
+            (Numbers::Sgd { eta, pull }, Some(initial), _) => {
+                let (eta, pull) = ($arch::splat(eta), $arch::splat(pull));
+                let $rule = &mut Sgd::<T, $arch> { w: lanes_mut(part.w), initial: lanes(initial), eta, pull };
+                $body
+            }
+            _ => unreachable!("Adam keeps its moments and SGD the initial weights"),
         }
     }};
 }
 
-impl<T: Scalar> Rule<T> {
+impl<T: Scalar> Part<'_, T> {
+    /// Moves by a gradient in the shape of the parameters.
     #[inline(always)]
-    fn apply<A: Arch>(&mut self, part: Part<'_, T>) {
-        match *self {
-            Rule::Sgd { eta, pull } => {
-                let (w, initial) = (lanes_mut(part.w), lanes(part.initial.expect("SGD keeps the initial weights")));
-                let (eta, pull) = (A::splat(eta), A::splat(pull));
-                for i in 0..w.len() {
-                    let weight = A::load(&w[i]);
-                    let g = if let Some(g) = part.grad { A::load(&lanes(g)[i]) } else { A::zero() };
-                    let g = A::madd(pull, A::sub(weight, A::load(&initial[i])), g);
-                    A::store(A::sub(weight, A::mul(eta, g)), &mut w[i]);
+    pub(crate) fn along<A: Arch>(self, grad: &[T]) {
+        A::call(Along { part: self, grad: Some(grad) });
+    }
+
+    /// Moves where the gradient is zero.
+    #[inline(always)]
+    pub(crate) fn still<A: Arch>(self) {
+        A::call(Along { part: self, grad: None });
+    }
+
+    /// Moves a weight matrix (n_in × ld) by Σ_r x_r u_rᵀ, with rows x (`stride` apart) and u (rows × ld).
+    #[inline(always)]
+    pub(crate) fn outer<A: Arch>(self, x: &[T], stride: usize, n_in: usize, u: &[T], ld: usize) {
+        A::call(Outer { part: self, x, stride, n_in, u, ld });
+    }
+}
+
+struct Along<'a, T> {
+    part: Part<'a, T>,
+    grad: Option<&'a [T]>,
+}
+
+impl<T: Scalar> Job for Along<'_, T> {
+    type Out = ();
+
+    #[inline(always)]
+    fn run<A: Arch>(self) {
+        let n = self.part.w.len() / LANES;
+        with_rule!(self.part, A, |rule| {
+            if let Some(grad) = self.grad {
+                for (i, grad) in lanes(grad)[..n].iter().enumerate() {
+                    rule.steps(i, [A::load(grad)]);
+                }
+            } else {
+                for i in 0..n {
+                    rule.steps(i, [A::zero()]);
                 }
             }
-            Rule::Adam { step, inv_second, l2 } => {
-                let moments = part.moments.expect("Adam keeps its moments");
-                let l2 = A::splat(l2);
-                // four loops without branches inside
-                match (part.grad.map(lanes), part.initial.map(lanes)) {
-                    (Some(g), None) => {
-                        adam!(A, part.w, moments, step, inv_second, |i, w| A::madd(l2, w, A::load(&g[i])));
-                    }
-                    (None, None) => adam!(A, part.w, moments, step, inv_second, |_, w| A::mul(l2, w)),
-                    (Some(g), Some(c)) => adam!(A, part.w, moments, step, inv_second, |i, w| {
-                        A::madd(l2, A::sub(w, A::load(&c[i])), A::load(&g[i]))
-                    }),
-                    (None, Some(c)) => {
-                        adam!(A, part.w, moments, step, inv_second, |i, w| { A::mul(l2, A::sub(w, A::load(&c[i]))) })
-                    }
-                }
+        });
+    }
+}
+
+struct Outer<'a, T> {
+    part: Part<'a, T>,
+    x: &'a [T],
+    stride: usize,
+    n_in: usize,
+    u: &'a [T],
+    ld: usize,
+}
+
+impl<T: Scalar> Job for Outer<'_, T> {
+    type Out = ();
+
+    #[inline(always)]
+    fn run<A: Arch>(self) {
+        let Outer { part, x, stride, n_in, u, ld } = self;
+        with_rule!(part, A, |rule| {
+            let mut j = 0;
+            while j + 4 <= n_in {
+                over_columns!(ld / LANES, col, C in [3 2 1], {
+                    outer_tile::<T, A, _, 4, C>(rule, x, stride, j, u, ld, col);
+                });
+                j += 4;
+            }
+            while j < n_in {
+                over_columns!(ld / LANES, col, C in [3 2 1], {
+                    outer_tile::<T, A, _, 1, C>(rule, x, stride, j, u, ld, col);
+                });
+                j += 1;
+            }
+        });
+    }
+}
+
+/// Sums R inputs (from input `j`) by C vectors of outputs of the gradient, and moves their weights.
+#[inline(always)]
+fn outer_tile<T: Scalar, A: Arch, M: Rule<T, A>, const R: usize, const C: usize>(
+    rule: &mut M,
+    x: &[T],
+    stride: usize,
+    j: usize,
+    u: &[T],
+    ld: usize,
+    col: usize,
+) {
+    let columns = ld / LANES;
+    let mut sums = [[A::zero::<T>(); C]; R];
+    for (u, x) in lanes(u).chunks_exact(columns).zip(x.chunks(stride)) {
+        let (u, x) = (&u[col..col + C], &x[j..j + R]);
+        let mut uk = [A::zero::<T>(); C];
+        for c in 0..C {
+            uk[c] = A::load(&u[c]);
+        }
+        for r in 0..R {
+            let v = A::splat(x[r]);
+            for c in 0..C {
+                sums[r][c] = A::madd(v, uk[c], sums[r][c]);
             }
         }
+    }
+    for r in 0..R {
+        rule.steps((j + r) * columns + col, sums[r]);
+    }
+}
+
+/// What moves the weights: given the gradients of the vectors of weights from a place on.
+trait Rule<T: Scalar, A: Arch> {
+    fn steps<const C: usize>(&mut self, at: usize, grad: [A::V<T>; C]);
+}
+
+struct Sgd<'a, T: Scalar, A: Arch> {
+    w: &'a mut [Lanes<T>],
+    initial: &'a [Lanes<T>],
+    eta: A::V<T>,
+    pull: A::V<T>,
+}
+
+impl<T: Scalar, A: Arch> Rule<T, A> for Sgd<'_, T, A> {
+    #[inline(always)]
+    fn steps<const C: usize>(&mut self, at: usize, grad: [A::V<T>; C]) {
+        let (w, initial) = (&mut self.w[at..at + C], &self.initial[at..at + C]);
+        for c in 0..C {
+            let weight = A::load(&w[c]);
+            let g = A::madd(self.pull, A::sub(weight, A::load(&initial[c])), grad[c]);
+            A::store(A::sub(weight, A::mul(self.eta, g)), &mut w[c]);
+        }
+    }
+}
+
+/// Adam with the penalty towards 0.
+struct Adam<'a, T: Scalar, A: Arch> {
+    w: &'a mut [Lanes<T>],
+    first: &'a mut [Lanes<T>],
+    second: &'a mut [Lanes<T>],
+    step: A::V<T>,
+    inv_second: A::V<T>,
+    l2: A::V<T>,
+}
+
+impl<'a, T: Scalar, A: Arch> Adam<'a, T, A> {
+    #[inline(always)]
+    fn new(w: &'a mut [T], moments: (&'a mut [T], &'a mut [T]), step: T, inv_second: T, l2: T) -> Self {
+        let w = lanes_mut(w);
+        let n = w.len();
+        let (first, second) = (&mut lanes_mut(moments.0)[..n], &mut lanes_mut(moments.1)[..n]);
+        Adam { w, first, second, step: A::splat(step), inv_second: A::splat(inv_second), l2: A::splat(l2) }
+    }
+
+    /// Moves the weights from a place on by the whole gradient: `grad`, and the penalty's l2·(W − C).
+    #[inline(always)]
+    fn move_by<const N: usize>(&mut self, at: usize, grad: [A::V<T>; N], towards: [A::V<T>; N]) {
+        let (b1, c1) = (A::splat(T::of(BETA1)), A::splat(T::of(1.0 - BETA1)));
+        let (b2, c2) = (A::splat(T::of(BETA2)), A::splat(T::of(1.0 - BETA2)));
+        let eps = A::splat(T::of(EPS));
+        let w = &mut self.w[at..at + N];
+        let (first, second) = (&mut self.first[at..at + N], &mut self.second[at..at + N]);
+        for i in 0..N {
+            let weight = A::load(&w[i]);
+            let g = A::madd(self.l2, A::sub(weight, towards[i]), grad[i]);
+            let mu = A::madd(c1, g, A::mul(b1, A::load(&first[i])));
+            let nu = A::madd(c2, A::mul(g, g), A::mul(b2, A::load(&second[i])));
+            A::store(mu, &mut first[i]);
+            A::store(nu, &mut second[i]);
+            let root = A::add(A::sqrt(A::mul(nu, self.inv_second)), eps);
+            A::store(A::sub(weight, A::div(A::mul(self.step, mu), root)), &mut w[i]);
+        }
+    }
+}
+
+impl<T: Scalar, A: Arch> Rule<T, A> for Adam<'_, T, A> {
+    #[inline(always)]
+    fn steps<const C: usize>(&mut self, at: usize, grad: [A::V<T>; C]) {
+        self.move_by(at, grad, [A::zero(); C]);
+    }
+}
+
+/// Adam with the penalty towards W⁽⁰⁾.
+struct AdamTowards<'a, T: Scalar, A: Arch> {
+    adam: Adam<'a, T, A>,
+    initial: &'a [Lanes<T>],
+}
+
+impl<T: Scalar, A: Arch> Rule<T, A> for AdamTowards<'_, T, A> {
+    #[inline(always)]
+    fn steps<const C: usize>(&mut self, at: usize, grad: [A::V<T>; C]) {
+        let initial = &self.initial[at..at + C];
+        let mut towards = [A::zero(); C];
+        for c in 0..C {
+            towards[c] = A::load(&initial[c]);
+        }
+        self.adam.move_by(at, grad, towards);
     }
 }

@@ -14,7 +14,7 @@ use std::ops::Range;
 use super::{Factor, Group, Net, Params};
 use crate::linalg::dense::{dot, multiply};
 use crate::linalg::scalar::Scalar;
-use crate::linalg::simd::{Arch, Job, dispatch, lanes, map};
+use crate::linalg::simd::{Arch, Job, LANES, dispatch, lanes, map};
 
 pub(super) const LAYER_NORM_EPS: f64 = 1e-5;
 
@@ -204,20 +204,30 @@ impl Net {
     pub(crate) fn project<T: Scalar, A: Arch>(&self, first: &[T], rows: Range<usize>, out: &mut Tangents<T>) {
         let input = &out.input[rows.start * self.n_in..rows.end * self.n_in];
         let z = &mut out.layers[0].h[rows.start * self.ld..rows.end * self.ld];
-        multiply::<T, A, false>(input, self.n_in, self.n_in, first, self.ld, z);
+        multiply::<T, A>(input, self.n_in, self.n_in, first, self.ld, z);
     }
 
     /// Everything after [`Net::project`], forward and backward, for all rows.
     #[inline(always)]
     pub(crate) fn pass<T: Scalar, A: Arch>(&self, rest: &[T], out: &mut Tangents<T>) {
-        self.forward::<T, A>(rest, out);
-        self.backward::<T, A>(rest, out);
+        match self.ld / LANES {
+            1 => A::call(Pass::<T, 1> { net: self, rest, out }),
+            2 => A::call(Pass::<T, 2> { net: self, rest, out }),
+            3 => A::call(Pass::<T, 3> { net: self, rest, out }),
+            _ => A::call(Pass::<T, 0> { net: self, rest, out }),
+        }
+    }
+
+    /// ld; known to the compiler where C, the vectors of a row, is not 0.
+    #[inline(always)]
+    fn row_len<const C: usize>(&self) -> usize {
+        if C > 0 { C * LANES } else { self.ld }
     }
 
     /// Fills x̂, h and f; z_1 is in place.
     #[inline(always)]
-    fn forward<T: Scalar, A: Arch>(&self, rest: &[T], out: &mut Tangents<T>) {
-        let (ld, rows) = (self.ld, out.rows);
+    fn forward<T: Scalar, A: Arch, const C: usize>(&self, rest: &[T], out: &mut Tangents<T>) {
+        let (ld, rows) = (self.row_len::<C>(), out.rows);
         for l in 0..self.layers.len() {
             let layer = &self.layers[l];
             let (before, own) = out.layers.split_at_mut(l);
@@ -225,7 +235,7 @@ impl Net {
             let h = &mut own.h[..rows * ld];
             if l > 0 {
                 let weight = &rest[layer.weight..][..layer.n_in * ld];
-                multiply::<T, A, false>(&before[l - 1].h[..rows * ld], ld, layer.n_in, weight, ld, h);
+                multiply::<T, A>(&before[l - 1].h[..rows * ld], ld, layer.n_in, weight, ld, h);
             }
             if let Some(at) = layer.bias {
                 let bias = lanes(&rest[at..at + ld]);
@@ -238,7 +248,7 @@ impl Net {
                 for r in 0..rows {
                     let h = &mut h[r * ld..(r + 1) * ld];
                     let normal = &mut own.normal[r * ld..(r + 1) * ld];
-                    own.inv_std[r] = self.normalise::<T, A>(h, normal, &out.real);
+                    own.inv_std[r] = self.normalise::<T, A>(h, normal, &out.real[..ld]);
                     let normal = lanes(normal);
                     map!(A, h, |i, _| {
                         let y = A::madd(A::load(&gain[i]), A::load(&normal[i]), A::load(&offset[i]));
@@ -283,10 +293,10 @@ impl Net {
 
     /// Fills δy, δz and δgain from the output back to the first layer.
     #[inline(always)]
-    fn backward<T: Scalar, A: Arch>(&self, rest: &[T], out: &mut Tangents<T>) {
-        let (ld, rows, m) = (self.ld, out.rows, self.config.width);
+    fn backward<T: Scalar, A: Arch, const C: usize>(&self, rest: &[T], out: &mut Tangents<T>) {
+        let (ld, rows, m) = (self.row_len::<C>(), out.rows, self.config.width);
         let inv_m = T::of(1.0 / m as f64);
-        let real = lanes(&out.real);
+        let real = lanes(&out.real[..ld]);
         for l in (0..self.layers.len()).rev() {
             let (own, after) = out.layers.split_at_mut(l + 1);
             let own = &mut own[l];
@@ -296,7 +306,7 @@ impl Net {
                 let weight = &rest[self.layers[l + 1].weight..][..m * ld];
                 transpose(weight, ld, m, &mut next.transposed);
                 let delta_z = if next.delta_z.is_empty() { &next.delta_y } else { &next.delta_z };
-                multiply::<T, A, false>(&delta_z[..rows * ld], ld, m, &next.transposed, ld, delta_y);
+                multiply::<T, A>(&delta_z[..rows * ld], ld, m, &next.transposed, ld, delta_y);
                 let h = lanes(h);
                 map!(A, &mut *delta_y, |i, delta| A::where_positive(A::load(&h[i]), delta));
             } else {
@@ -339,6 +349,22 @@ impl Net {
     pub(crate) fn input_mut<'a, T: Scalar>(&self, tangents: &'a mut Tangents<T>, rows: usize) -> &'a mut [T] {
         tangents.rows = rows;
         &mut tangents.input[..rows * self.n_in]
+    }
+}
+
+/// Forward and backward pass after the first product.
+struct Pass<'a, T, const C: usize> {
+    net: &'a Net,
+    rest: &'a [T],
+    out: &'a mut Tangents<T>,
+}
+
+impl<T: Scalar, const C: usize> Job for Pass<'_, T, C> {
+    type Out = ();
+    #[inline(always)]
+    fn run<A: Arch>(self) {
+        self.net.forward::<T, A, C>(self.rest, self.out);
+        self.net.backward::<T, A, C>(self.rest, self.out);
     }
 }
 

@@ -1,0 +1,218 @@
+//! One step on a batch of rows: the gradient of (1/B) Σ_r ½(f(x_r) − y_r)², and the move along it.
+//!
+//! z_1 = W_1 x by a product per block of W_1, over rows; then all rows, whatever their block, pass through the rest of
+//! the network in tiles (`wide.rs`); δz comes back as rows, and Σ_r x_r δz_rᵀ moves the weights tile by tile
+//! (`optim.rs`). The gradients of the vectors (output layer, gain, offset, biases) are summed lane by lane.
+
+use std::ops::Range;
+
+use super::optim::Step;
+use super::wide::{Reg, Tile, Wide, add, load, madd, mul, rows_to_units, splat, store, units_to_rows, zero_tile};
+use super::{Net, Params, ROWS};
+use crate::linalg::dense::multiply;
+use crate::linalg::scalar::Scalar;
+use crate::linalg::simd::{Arch, LANES};
+
+/// The rows of a batch and what their pass leaves.
+#[derive(Debug, Clone)]
+pub(crate) struct Batch<T> {
+    /// The inputs, rows × n_in.
+    input: Vec<T>,
+    rewards: Vec<T>,
+    layers: Vec<BatchLayer<T>>,
+    /// Lane sums of e·s·h_{L−1} per unit, and of e.
+    output: Vec<Tile<T>>,
+    output_bias: Tile<T>,
+    /// One vector of parameters.
+    grad: Vec<T>,
+    wide: Wide<T>,
+}
+
+/// One hidden layer.
+#[derive(Debug, Clone)]
+struct BatchLayer<T> {
+    /// z_l, then δz_l, rows × ld.
+    z: Vec<T>,
+    /// h_l, rows × ld; empty in the last layer.
+    h: Vec<T>,
+    /// Lane sums per unit; empty where the layer has no such parameters.
+    bias: Vec<Tile<T>>,
+    gain: Vec<Tile<T>>,
+    offset: Vec<Tile<T>>,
+}
+
+impl<T: Scalar> Batch<T> {
+    /// Room for `rows` rows.
+    pub(crate) fn new(net: &Net, rows: usize) -> Self {
+        let tiles = |used: bool| vec![zero_tile(); if used { net.config.width } else { 0 }];
+        let last = net.layers.len() - 1;
+        let layers = net.layers.iter().enumerate().map(|(l, layer)| BatchLayer {
+            z: vec![T::ZERO; rows * net.ld],
+            h: vec![T::ZERO; if l < last { rows * net.ld } else { 0 }],
+            bias: tiles(layer.bias.is_some()),
+            gain: tiles(layer.gain.is_some()),
+            offset: tiles(layer.offset.is_some()),
+        });
+        Batch {
+            input: vec![T::ZERO; rows * net.n_in],
+            rewards: vec![T::ZERO; rows],
+            layers: layers.collect(),
+            output: tiles(true),
+            output_bias: zero_tile(),
+            grad: vec![T::ZERO; net.ld],
+            wide: Wide::new(net),
+        }
+    }
+
+    /// Sets one row.
+    #[inline(always)]
+    pub(crate) fn set(&mut self, net: &Net, row: usize, x: &[f32], reward: f64) {
+        net.write_input(x, &mut self.input[row * net.n_in..(row + 1) * net.n_in]);
+        self.rewards[row] = T::of(reward);
+    }
+
+    fn clear_sums(&mut self) {
+        for layer in &mut self.layers {
+            for sums in [&mut layer.bias, &mut layer.gain, &mut layer.offset] {
+                sums.fill(zero_tile());
+            }
+        }
+        self.output.fill(zero_tile());
+        self.output_bias = zero_tile();
+    }
+}
+
+impl Net {
+    /// The gradient of the batch's loss, whose rows are sorted by block; `blocks` gives the rows of each block that
+    /// has any. What it leaves in `batch` is for [`Net::batch_step`].
+    #[inline(always)]
+    pub(crate) fn batch_gradient<T: Scalar, A: Arch>(
+        &self,
+        weights: &Params<T>,
+        blocks: impl Iterator<Item = (usize, Range<usize>)>,
+        batch: &mut Batch<T>,
+    ) {
+        let (ld, n) = (self.ld, batch.rewards.len());
+        for (block, rows) in blocks {
+            let input = &batch.input[rows.start * self.n_in..rows.end * self.n_in];
+            let z = &mut batch.layers[0].z[rows.start * ld..rows.end * ld];
+            multiply::<T, A>(input, self.n_in, self.n_in, self.block(&weights.first, block), ld, z);
+        }
+        batch.clear_sums();
+        self.wide_begin(&weights.rest, &mut batch.wide);
+        let mut start = 0;
+        while start < n {
+            let end = (start + ROWS).min(n);
+            if end - start > LANES {
+                self.batch_tile::<T, A, 2>(&weights.rest, start..end, batch);
+            } else {
+                self.batch_tile::<T, A, 1>(&weights.rest, start..end, batch);
+            }
+            start = end;
+        }
+    }
+
+    #[inline(always)]
+    fn batch_tile<T: Scalar, A: Arch, const N: usize>(&self, rest: &[T], rows: Range<usize>, batch: &mut Batch<T>) {
+        let Batch { rewards, layers, output, output_bias, wide, .. } = batch;
+        let inv_n = T::of(1.0 / rewards.len() as f64);
+        // lanes without a row have weight 0
+        let (mut y, mut weight) = (zero_tile::<T>(), zero_tile::<T>());
+        y.as_flattened_mut()[..rows.len()].copy_from_slice(&rewards[rows.clone()]);
+        weight.as_flattened_mut()[..rows.len()].fill(inv_n);
+        let own = rows.start * self.ld..rows.end * self.ld;
+
+        let sum = rows_to_units::<T, A, N>(&layers[0].z[own.clone()], self.ld, &mut wide.layers[0].h);
+        store::<T, A, N>(sum, &mut wide.layers[0].sum);
+        let e = self.wide_train::<T, A, N>(rest, &y, &weight, wide);
+
+        for (layer, wide) in layers.iter_mut().zip(&wide.layers) {
+            units_to_rows::<T, A, N>(wide.delta_z(), &mut layer.z[own.clone()], self.ld);
+            if !layer.h.is_empty() {
+                units_to_rows::<T, A, N>(&wide.h, &mut layer.h[own.clone()], self.ld);
+            }
+            for (sum, delta) in layer.bias.iter_mut().zip(wide.delta_z()) {
+                add_to::<T, A, N>(load::<T, A, N>(delta), sum);
+            }
+            for (((gain, offset), delta), normal) in
+                layer.gain.iter_mut().zip(&mut layer.offset).zip(&wide.delta_y).zip(&wide.normal)
+            {
+                let delta = load::<T, A, N>(delta);
+                add_to::<T, A, N>(delta, offset);
+                let own = madd::<T, A, N>(delta, load::<T, A, N>(normal), load::<T, A, N>(gain));
+                store::<T, A, N>(own, gain);
+            }
+        }
+        let last = &wide.layers[wide.layers.len() - 1];
+        let scaled = mul::<T, A, N>(e, splat::<T, A, N>(self.output_scale()));
+        for (sum, h) in output.iter_mut().zip(&last.h) {
+            let own = madd::<T, A, N>(scaled, load::<T, A, N>(h), load::<T, A, N>(sum));
+            store::<T, A, N>(own, sum);
+        }
+        add_to::<T, A, N>(e, output_bias);
+    }
+
+    /// Moves all weights along the gradient that [`Net::batch_gradient`] left.
+    #[inline(always)]
+    pub(crate) fn batch_step<T: Scalar, A: Arch>(
+        &self,
+        blocks: impl Iterator<Item = (usize, Range<usize>)>,
+        batch: &mut Batch<T>,
+        mut step: Step<'_, T>,
+    ) {
+        let (ld, Batch { input, layers, output, output_bias, grad, .. }) = (self.ld, batch);
+        let mut next = 0;
+        for (block, rows) in blocks {
+            step.first(self.blocks(next..block)).still::<A>();
+            let x = &input[rows.start * self.n_in..];
+            let u = &layers[0].z[rows.start * ld..rows.end * ld];
+            step.first(self.blocks(block..block + 1)).outer::<A>(x, self.n_in, self.n_in, u, ld);
+            next = block + 1;
+        }
+        step.first(self.blocks(next..self.n_blocks)).still::<A>();
+
+        for (l, layer) in self.layers.iter().enumerate() {
+            if l > 0 {
+                let part = step.rest(layer.weight..layer.weight + layer.n_in * ld);
+                part.outer::<A>(&layers[l - 1].h, ld, layer.n_in, &layers[l].z, ld);
+            }
+            let own = &layers[l];
+            for (at, sums) in [(layer.bias, &own.bias), (layer.gain, &own.gain), (layer.offset, &own.offset)] {
+                if let Some(at) = at {
+                    step.rest(at..at + ld).along::<A>(totals::<T, A>(sums, grad));
+                }
+            }
+        }
+        step.rest(self.output..self.output + ld).along::<A>(totals::<T, A>(output, grad));
+        if let Some(at) = self.output_bias {
+            step.rest(at..at + LANES).along::<A>(&totals::<T, A>(&[*output_bias], grad)[..LANES]);
+        }
+    }
+
+    /// Where some blocks lie in a first-layer array.
+    pub(super) fn blocks(&self, blocks: Range<usize>) -> Range<usize> {
+        blocks.start * self.first_len()..blocks.end * self.first_len()
+    }
+}
+
+#[inline(always)]
+fn add_to<T: Scalar, A: Arch, const N: usize>(v: Reg<A, T, N>, sum: &mut Tile<T>) {
+    store::<T, A, N>(add::<T, A, N>(load::<T, A, N>(sum), v), sum);
+}
+
+/// The sum over lanes of each tile, eight tiles at a time.
+#[inline(always)]
+fn totals<'a, T: Scalar, A: Arch>(tiles: &[Tile<T>], out: &'a mut [T]) -> &'a [T] {
+    for (tiles, out) in tiles.chunks(LANES).zip(out.chunks_exact_mut(LANES)) {
+        let mut block = [A::zero::<T>(); LANES];
+        for (v, tile) in block.iter_mut().zip(tiles) {
+            *v = A::add(A::load(&tile[0]), A::load(&tile[1]));
+        }
+        let mut sum = A::zero();
+        for v in A::transpose(block) {
+            sum = A::add(sum, v);
+        }
+        A::store(sum, out.try_into().expect("eight lanes"));
+    }
+    out
+}
