@@ -6,7 +6,7 @@ mod common;
 use common::flat;
 use neuralcb::model::{
     Covariance, ExactForm, Kernel, KernelConfig, Linear, LinearConfig, Mode, Neural, NeuralConfig, NeuralLinear,
-    NeuralLinearConfig, UpdateOrder,
+    NeuralLinearConfig, Precision, UpdateOrder,
 };
 use neuralcb::net::{Init, Net, NetConfig, Optimiser, OutputScale, Params, Schedule, Tangents, Tensors, Towards};
 use neuralcb::{Contexts, Eligible, Encoding, Estimates, Layout, Learner, Pair, Seed};
@@ -217,7 +217,7 @@ fn lin_lcb_works_like_sklearn() {
 fn kern_lcb_works_like_sklearn() {
     for case in cases("kernel.json") {
         let (lambda, sigma) = (case["lambda"].as_f64().unwrap(), case["sigma"].as_f64().unwrap());
-        let config = KernelConfig { sigma, lambda, max_samples: 1000 };
+        let config = KernelConfig { sigma, lambda, max_samples: 1000, precision: Precision::Double };
         let mut model = Kernel::new(config, layout(&case)).unwrap();
         observe_all(&mut model, &points(&case["rounds"]));
         let got = estimates(&mut model, layout(&case), &points(&case["inputs"]));

@@ -3,10 +3,10 @@
 
 mod common;
 
-use common::{flat, random_contexts, random_log, uniform};
+use common::{flat, inverse, random_contexts, random_log, uniform};
 use neuralcb::model::{
     Covariance, ExactForm, Kernel, KernelConfig, Linear, LinearConfig, Mode, Neural, NeuralConfig, NeuralLinear,
-    NeuralLinearConfig, UpdateOrder,
+    NeuralLinearConfig, Precision, UpdateOrder,
 };
 use neuralcb::net::{Init, Net, NetConfig, Optimiser, Params, Tangents, Towards};
 use neuralcb::{
@@ -40,26 +40,6 @@ fn close(what: &str, got: &Estimates, want: &Estimates, tolerance: f64) {
 
 fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
-}
-
-/// The inverse of a dense matrix by Gauss–Jordan with row exchange.
-fn inverse(matrix: &[Vec<f64>]) -> Vec<Vec<f64>> {
-    let n = matrix.len();
-    let mut rows: Vec<Vec<f64>> = (0..n)
-        .map(|i| matrix[i].iter().copied().chain((0..n).map(|j| f64::from(u8::from(i == j)))).collect())
-        .collect();
-    for col in 0..n {
-        let pivot = (col..n).max_by(|&a, &b| rows[a][col].abs().total_cmp(&rows[b][col].abs())).unwrap();
-        rows.swap(col, pivot);
-        let lead = rows[col][col];
-        rows[col].iter_mut().for_each(|v| *v /= lead);
-        let own = rows[col].clone();
-        for (_, row) in rows.iter_mut().enumerate().filter(|(i, _)| *i != col) {
-            let factor = row[col];
-            row.iter_mut().zip(&own).for_each(|(v, o)| *v -= factor * o);
-        }
-    }
-    rows.into_iter().map(|row| row[n..].to_vec()).collect()
 }
 
 /// The textbook version: every feature vector is kept, every matrix is dense.
@@ -236,14 +216,14 @@ fn neural_linear_mean_and_width_are_those_of_explicit_gradients() {
     }
 }
 
-/// 300 rounds, so that the dual form needs more than one block of new rows, asked for models on the way and not.
+/// 300 rounds, so that both forms need more than one block of new rows, asked for models on the way and not.
 #[test]
 fn exact_width_is_that_of_a_dense_inverse_after_many_updates() {
     for encoding in ENCODINGS {
         let layout = Layout { dim: 3, n_actions: 2, encoding };
         let mut rng = Seed::new(5).stream("many");
         let (log, test) = (random_log(layout, 300, &mut rng), random_contexts(layout, 20, &mut rng));
-        for (covariance, on_the_way) in [(PRIMAL, false), (DUAL, false), (DUAL, true)] {
+        for (covariance, on_the_way) in [(PRIMAL, false), (PRIMAL, true), (DUAL, false), (DUAL, true)] {
             let config = NeuralConfig { net: net_config(2, 4), optimiser: ADAM, covariance, ..NeuralConfig::default() };
             let mut model = Neural::<f64>::new(config, layout, Seed::new(3)).unwrap();
             let mut twin = Twin::new(model.net().clone(), layout, covariance, 0.1, 0.5);
@@ -351,7 +331,7 @@ fn disjoint_ridge_regression_is_one_on_explicit_zeros() {
 fn a_disjoint_kernel_is_one_on_explicit_zeros() {
     for sigma in [0.5, 2.0] {
         for lambda in [1e-3, 0.1, 1.0] {
-            let config = KernelConfig { sigma, lambda, max_samples: 35 };
+            let config = KernelConfig { sigma, lambda, max_samples: 35, precision: Precision::Double };
             let mut disjoint = Kernel::new(config.clone(), SHARED).unwrap();
             let mut explicit = Kernel::new(config, EXPLICIT).unwrap();
             let (got, want) = both_forms(&mut disjoint, &mut explicit);
@@ -387,7 +367,9 @@ fn a_round_that_offers_few_actions_has_the_estimates_of_the_full_round() {
         let few = Contexts::new(layout, x, Eligible::Some { offsets, actions }).unwrap();
         let mut learners: Vec<Box<dyn Learner>> = vec![
             Box::new(Linear::new(LinearConfig::default(), layout).unwrap()),
-            Box::new(Kernel::new(KernelConfig::default(), layout).unwrap()),
+            Box::new(
+                Kernel::new(KernelConfig { precision: Precision::Double, ..KernelConfig::default() }, layout).unwrap(),
+            ),
         ];
         for covariance in FORMS {
             let net = net_config(2, 6);
@@ -417,6 +399,8 @@ fn the_model_in_f32_stays_close_to_the_one_in_f64() {
         for (covariance, mode) in [
             (Covariance::Diagonal, Mode::Single),
             (Covariance::PerAction, Mode::Single),
+            (PRIMAL, Mode::Single),
+            (DUAL, Mode::Single),
             (Covariance::Diagonal, Mode::Batch { steps: 2, batch: 10 }),
         ] {
             let config = NeuralConfig { covariance, mode, ..NeuralConfig::default() };

@@ -201,7 +201,8 @@ impl Settings {
         add(model, None, None, None, Algorithm::LinLcb, &self.baseline_betas, None);
         for &sigma in &self.sigmas {
             let lambda = if released { 1e-6 } else { 0.1 };
-            let model = ModelConfig::Kernel(KernelConfig { sigma, lambda, max_samples: 1000 });
+            let model =
+                ModelConfig::Kernel(KernelConfig { sigma, lambda, max_samples: 1000, ..KernelConfig::default() });
             add(model, None, None, Some(sigma), Algorithm::KernLcb, &self.baseline_betas, None);
         }
         passes

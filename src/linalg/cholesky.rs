@@ -3,15 +3,16 @@
 //! Factor O(n³/3), update O(n²), extend by b rows O(b·n²), solve O(n²) per right-hand side. Everything runs on the
 //! calling thread: parallelism is over runs and over blocks of rows.
 
-use std::ops::Range;
-
 use faer::dyn_stack::{MemBuffer, MemStack};
 use faer::linalg::cholesky::llt::factor::{LltError, cholesky_in_place, cholesky_in_place_scratch};
 use faer::linalg::matmul::matmul;
+use faer::linalg::matmul::triangular::{self, BlockStructure};
 use faer::linalg::{triangular_inverse, triangular_solve};
 use faer::reborrow::ReborrowMut;
 use faer::{Accum, ColMut, Mat, MatMut, MatRef, Par};
 
+use super::scalar::Scalar;
+use super::whiten::Whitener;
 use crate::error::Error;
 
 /// The lower factor L of a positive definite matrix.
@@ -39,6 +40,7 @@ impl Cholesky {
     }
 
     /// A ← A + x·xᵀ. `x` is used as scratch.
+    /// For what must know A⁻¹ after every row; who asks now and then is better served by [`add_gram`] and a new factor.
     ///
     /// Column by column: with r = √(l_kk² + x_k²), c = r / l_kk, s = x_k / l_kk,
     /// l_ik ← (l_ik + s·x_i) / c and x_i ← c·x_i − s·l_ik.
@@ -99,12 +101,12 @@ impl Cholesky {
         (0..self.dim()).map(|k| 2.0 * self.l[(k, k)].ln()).sum()
     }
 
-    /// L⁻¹, to whiten many rows at once.
-    pub(crate) fn whitener(&self) -> Whitener {
+    /// L⁻¹, to whiten many rows at once, in f64 or rounded to f32.
+    pub(crate) fn whitener<T: Scalar>(&self) -> Whitener<T> {
         let n = self.dim();
         let mut inverse = Mat::zeros(n, n);
         triangular_inverse::invert_lower_triangular(inverse.as_mut(), self.l.as_ref(), Par::Seq);
-        Whitener { inverse }
+        Whitener::new(n, |i, j| inverse[(i, j)])
     }
 }
 
@@ -122,43 +124,6 @@ fn factor_in_place(mut a: MatMut<'_, f64>, first_pivot: usize) -> Result<(), Err
     Ok(())
 }
 
-/// L⁻¹ as a dense lower triangle: turns uᵀA⁻¹u into ‖L⁻¹u‖², a matrix product for many rows.
-#[derive(Debug, Clone)]
-pub(crate) struct Whitener {
-    inverse: Mat<f64>,
-}
-
-/// Rows of L⁻¹ handled at once: the zeros above the diagonal cost at most this many columns.
-const WHITEN_BLOCK: usize = 96;
-
-impl Whitener {
-    /// Adds ‖L⁻¹u‖² of each row u of `rows` (row-major, rows × n) to `out`.
-    pub(crate) fn add_norms(&self, rows: &[f64], out: &mut [f64]) {
-        let n = self.inverse.nrows();
-        let rows = MatRef::from_row_major_slice(rows, out.len(), n);
-        let mut scratch = vec![0.0; out.len() * WHITEN_BLOCK];
-        for block in blocks(n, WHITEN_BLOCK) {
-            let width = block.len();
-            let scratch = &mut scratch[..out.len() * width];
-            matmul(
-                MatMut::from_row_major_slice_mut(scratch, out.len(), width),
-                Accum::Replace,
-                rows.subcols(0, block.end),
-                self.inverse.submatrix(block.start, 0, width, block.end).transpose(),
-                1.0,
-                Par::Seq,
-            );
-            for (out, row) in out.iter_mut().zip(scratch.chunks_exact(width)) {
-                *out += row.iter().map(|v| v * v).sum::<f64>();
-            }
-        }
-    }
-}
-
-fn blocks(n: usize, size: usize) -> impl Iterator<Item = Range<usize>> {
-    (0..n).step_by(size).map(move |start| start..(start + size).min(n))
-}
-
 /// out (rows × cols) = a (rows × k) · bᵀ (k × cols), all row-major.
 pub(crate) fn gram(a: &[f64], b: &[f64], k: usize, out: &mut [f64]) {
     let (rows, cols) = (a.len() / k, b.len() / k);
@@ -167,6 +132,22 @@ pub(crate) fn gram(a: &[f64], b: &[f64], k: usize, out: &mut [f64]) {
         Accum::Replace,
         MatRef::from_row_major_slice(a, rows, k),
         MatRef::from_row_major_slice(b, cols, k).transpose(),
+        1.0,
+        Par::Seq,
+    );
+}
+
+/// a += gᵀ·g for the rows of g (rows × n), in the lower triangle of a (n × n); both row-major.
+pub(crate) fn add_gram(g: &[f64], n: usize, a: &mut [f64]) {
+    let g = MatRef::from_row_major_slice(g, g.len() / n, n);
+    triangular::matmul(
+        MatMut::from_row_major_slice_mut(a, n, n),
+        BlockStructure::TriangularLower,
+        Accum::Add,
+        g.transpose(),
+        BlockStructure::Rectangular,
+        g,
+        BlockStructure::Rectangular,
         1.0,
         Par::Seq,
     );
@@ -231,6 +212,20 @@ mod tests {
     }
 
     #[test]
+    fn a_gram_matrix_is_added_to_the_lower_triangle() {
+        let n = 13;
+        let x = normals(50 * n, "gram");
+        let mut a = vec![0.0; n * n];
+        a.iter_mut().step_by(n + 1).for_each(|v| *v = 1.0);
+        x.chunks(20 * n).for_each(|some| add_gram(some, n, &mut a));
+        for (i, (got, want)) in a.iter().zip(&naive(&x, n)).enumerate() {
+            // sums of 50 products of order one
+            let lower = i % n <= i / n;
+            assert!(if lower { (got - want).abs() < 1e-13 * 50.0 } else { *got == 0.0 });
+        }
+    }
+
+    #[test]
     fn extending_equals_factoring_the_whole() {
         let n = 12;
         let a = naive(&normals(5 * n, "extend"), n);
@@ -242,21 +237,6 @@ mod tests {
             grown.extend(&b, &c, to - from).unwrap();
         }
         assert!((&whole.l - &grown.l).norm_max() < 1e-13);
-    }
-
-    #[test]
-    fn whitening_gives_the_quadratic_form() {
-        let n = 150; // more than one block
-        let factor = Cholesky::factor(&naive(&normals(40 * n, "whiten"), n), n).unwrap();
-        let rows = normals(3 * n, "rows");
-        let mut got = vec![0.5; 3];
-        factor.whitener().add_norms(&rows, &mut got);
-        for (i, row) in rows.chunks(n).enumerate() {
-            let mut solved = row.to_vec();
-            factor.solve(&mut solved);
-            let expected = 0.5 + row.iter().zip(&solved).map(|(a, b)| a * b).sum::<f64>();
-            assert!((got[i] - expected).abs() < 1e-11 * expected);
-        }
     }
 
     #[test]

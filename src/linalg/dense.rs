@@ -14,7 +14,7 @@ macro_rules! over_columns {
         let columns = $columns;
         let mut $col = 0;
         $(
-            while $col + $vectors <= columns && ($vectors == 1 || $col + $vectors + 1 != columns) {
+            while $col + $vectors <= columns && ($vectors == 1 || columns - $col != $vectors + 1) {
                 const $width: usize = $vectors;
                 $body;
                 $col += $vectors;

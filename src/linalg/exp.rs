@@ -1,9 +1,10 @@
 //! eˣ for whole slices in f64, within 2 units in the last place.
 //!
-//! x = n·ln 2 + r with |r| ≤ ½ ln 2, eˣ = 2ⁿ·eʳ, eʳ by its Taylor polynomial of degree 13 (remainder below 5e-18). No
-//! branches, so the loop becomes vector instructions: the library's scalar call is 20 times slower.
+//! x = n·ln 2 + r with |r| ≤ ½ ln 2, eˣ = 2ⁿ·eʳ, eʳ by the polynomial of degree 11 whose largest relative error there is
+//! the smallest (3.1e-18, by the Remez exchange). No branches and no dependence between vectors: several of them are
+//! worked on side by side, because each step of one waits for the step before. The library's scalar call is 20 times slower.
 
-use super::simd::{Arch, Job, dispatch};
+use super::simd::{Arch, Job, LANES, Lanes, dispatch};
 
 const LN2_HIGH: f64 = 6.931_471_803_691_238e-1;
 const LN2_LOW: f64 = 1.908_214_929_270_587_7e-10;
@@ -12,6 +13,24 @@ const ROUND: f64 = 6_755_399_441_055_744.0;
 /// Below, eˣ is below the smallest normal number and is given as e^LOWEST.
 const LOWEST: f64 = -708.0;
 const HIGHEST: f64 = 709.0;
+/// From the power 11 down to 0.
+const POLYNOMIAL: [f64; 12] = [
+    2.499_429_334_573_046_3e-8,
+    2.763_230_822_445_254_3e-7,
+    2.755_762_265_202_448_7e-6,
+    2.480_148_648_128_35e-5,
+    1.984_126_943_243_443_8e-4,
+    1.388_888_895_126_120_4e-3,
+    8.333_333_333_559_451e-3,
+    4.166_666_666_649_263e-2,
+    1.666_666_666_666_617e-1,
+    0.500_000_000_000_001_8,
+    1.0,
+    1.0,
+];
+
+/// Vectors that are worked on side by side.
+const STEP: usize = 6;
 
 /// v ← eᵛ for every element.
 pub(crate) fn exp_in_place(v: &mut [f64]) {
@@ -25,47 +44,49 @@ impl Job for Exp<'_> {
 
     #[inline(always)]
     fn run<A: Arch>(self) {
-        for v in self.0 {
-            *v = exp::<A>(*v);
+        let (blocks, rest) = self.0.as_chunks_mut::<{ STEP * LANES }>();
+        for block in blocks {
+            let (vectors, _) = block.as_chunks_mut();
+            exp_vectors::<A, STEP>(vectors.try_into().expect("whole vectors"));
+        }
+        let mut last = [[0.0; LANES]; STEP];
+        last.as_flattened_mut()[..rest.len()].copy_from_slice(rest);
+        exp_vectors::<A, STEP>(&mut last);
+        rest.copy_from_slice(&last.as_flattened()[..rest.len()]);
+    }
+}
+
+/// As [`exp_in_place`], for a few vectors inside a job.
+#[inline(always)]
+pub(crate) fn exp_vectors<A: Arch, const N: usize>(v: &mut [Lanes<f64>; N]) {
+    for x in v.as_flattened_mut() {
+        let above = if *x > LOWEST { *x } else { LOWEST };
+        *x = if above < HIGHEST { above } else { HIGHEST };
+    }
+    let round = A::splat(ROUND);
+    let (log2_e, minus_high, minus_low) = (A::splat(std::f64::consts::LOG2_E), A::splat(-LN2_HIGH), A::splat(-LN2_LOW));
+    let mut shifted = [[0.0; LANES]; N];
+    let mut r = [A::zero(); N];
+    for i in 0..N {
+        let x = A::load(&v[i]);
+        let own = A::madd(x, log2_e, round);
+        A::store(own, &mut shifted[i]);
+        let n = A::sub(own, round);
+        r[i] = A::madd(n, minus_low, A::madd(n, minus_high, x));
+    }
+    let mut p = [A::splat(POLYNOMIAL[0]); N];
+    for c in &POLYNOMIAL[1..] {
+        let c = A::splat(*c);
+        for i in 0..N {
+            p[i] = A::madd(p[i], r[i], c);
         }
     }
-}
-
-#[inline(always)]
-fn madd<A: Arch>(a: f64, b: f64, c: f64) -> f64 {
-    if A::FUSED { a.mul_add(b, c) } else { a * b + c }
-}
-
-#[inline(always)]
-fn exp<A: Arch>(x: f64) -> f64 {
-    // 1/k! from k = 13 down to 0
-    const TAYLOR: [f64; 14] = [
-        1.605_904_383_682_161_5e-10,
-        2.087_675_698_786_81e-9,
-        2.505_210_838_544_172e-8,
-        2.755_731_922_398_589e-7,
-        2.755_731_922_398_589_3e-6,
-        2.480_158_730_158_73e-5,
-        1.984_126_984_126_984e-4,
-        1.388_888_888_888_889e-3,
-        8.333_333_333_333_333e-3,
-        4.166_666_666_666_666_4e-2,
-        1.666_666_666_666_666_6e-1,
-        0.5,
-        1.0,
-        1.0,
-    ];
-    let x = if x > LOWEST { x } else { LOWEST };
-    let x = if x < HIGHEST { x } else { HIGHEST };
-    let shifted = madd::<A>(x, std::f64::consts::LOG2_E, ROUND);
-    let n = shifted - ROUND;
-    let r = madd::<A>(n, -LN2_LOW, madd::<A>(n, -LN2_HIGH, x));
-    let mut p = TAYLOR[0];
-    for c in &TAYLOR[1..] {
-        p = madd::<A>(p, r, *c);
+    for shifted in shifted.as_flattened_mut() {
+        *shifted = f64::from_bits(shifted.to_bits().wrapping_add(1023) << 52); // 2ⁿ
     }
-    let exponent = shifted.to_bits().wrapping_add(1023) << 52;
-    p * f64::from_bits(exponent)
+    for i in 0..N {
+        A::store(A::mul(p[i], A::load(&shifted[i])), &mut v[i]);
+    }
 }
 
 #[cfg(test)]

@@ -5,11 +5,18 @@
 //! * [`dense`]: the small fused products the network is made of;
 //! * [`exp`]: eˣ for whole slices;
 //! * [`machine`]: what the processor can do at most;
-//! * [`cholesky`]: positive definite matrices in f64: factor, update by rank one, extend, whiten.
+//! * [`panels`]: products with many rows at once, a lane per row;
+//! * [`scatter`]: λI + Σ x xᵀ of vectors that come one at a time;
+//! * [`cholesky`]: positive definite matrices in f64: factor, update by rank one, extend;
+//! * [`whiten`]: uᵀA⁻¹u of many rows, in f64 or f32.
 
 pub(crate) mod cholesky;
 pub(crate) mod dense;
 pub(crate) mod exp;
 pub mod machine;
+pub(crate) mod panels;
 pub(crate) mod scalar;
+pub(crate) mod scatter;
+#[allow(dead_code)] // `FUSED` waits for a kernel that must know
 pub(crate) mod simd;
+pub(crate) mod whiten;

@@ -4,16 +4,17 @@
 //!
 //! * **one diagonal** over all parameters, the paper's approximation: O(p) per round;
 //! * **one diagonal per action**, the released code: an action's width knows only its own rounds;
-//! * **exact**: the full matrix, its Cholesky factor updated by rank one in f64, O(p²) per round; for many parameters
-//!   the dual form over the n samples, gᵀΛ⁻¹g = (‖g‖² − kᵀ(K + λI)⁻¹k)/λ with K the Gram matrix of the gradients.
+//! * **exact**: the full matrix in f64, O(p²) per round and O(p³) per model; for many parameters the dual form over the
+//!   n samples, gᵀΛ⁻¹g = (‖g‖² − kᵀ(K + λI)⁻¹k)/λ with K the Gram matrix of the gradients.
 //!
 //! Beside Λ the same shapes hold Σ g·r for the ridge regression on gradient features ([`super::NeuralLinear`]).
 
 use serde::{Deserialize, Serialize};
 
+use super::exact::{FrozenDual, FrozenPrimal};
 use crate::data::Layout;
 use crate::error::Error;
-use crate::linalg::cholesky::{Cholesky, Whitener};
+use crate::linalg::cholesky::{Cholesky, add_gram};
 use crate::linalg::scalar::Scalar;
 use crate::linalg::simd::Arch;
 use crate::net::{FactorRows, Net, Tangents};
@@ -45,6 +46,9 @@ pub enum ExactForm {
 /// Parameters up to which [`ExactForm::Auto`] holds the p × p matrix.
 const PRIMAL_LIMIT: usize = 2048;
 
+/// Rounds that the primal form adds to Λ at a time.
+const PRIMAL_BLOCK: usize = 128;
+
 /// New rows of the dual form that are factored at a time.
 const DUAL_BLOCK: usize = 256;
 
@@ -69,11 +73,13 @@ pub(crate) struct Diagonal<T> {
 
 #[derive(Debug, Clone)]
 pub(crate) struct Primal {
-    factor: Cholesky,
+    /// Λ without the pending rows: p × p, the lower triangle.
+    matrix: Vec<f64>,
+    /// φ of the newest rounds, which one matrix product adds to Λ: a rank-one update would read and write all of Λ.
+    pending: Vec<f64>,
     /// Σ φ·r.
     target: Vec<f64>,
     scale: f64,
-    scratch: Vec<f64>,
 }
 
 #[derive(Debug, Clone)]
@@ -95,8 +101,9 @@ impl<T: Scalar> Lambda<T> {
             Covariance::Exact(form) => {
                 let p = net.n_params();
                 if form == ExactForm::Primal || (form == ExactForm::Auto && p <= PRIMAL_LIMIT) {
-                    let factor = Cholesky::of_identity(p, lambda);
-                    Lambda::Primal(Primal { factor, target: vec![0.0; p], scale, scratch: vec![0.0; p] })
+                    let mut matrix = vec![0.0; p * p];
+                    matrix.iter_mut().step_by(p + 1).for_each(|v| *v = lambda);
+                    Lambda::Primal(Primal { matrix, pending: Vec::new(), target: vec![0.0; p], scale })
                 } else {
                     let factor = Cholesky::of_identity(0, 1.0);
                     Lambda::Dual(Dual { rows: FactorRows::new(net), rewards: Vec::new(), factor, scale, lambda })
@@ -114,12 +121,17 @@ impl<T: Scalar> Lambda<T> {
                 d.accumulate::<A, true>(net, tangents, block, action, e);
             }
             Lambda::Primal(p) => {
-                tangents.expand(net, block, 0, &mut p.scratch);
-                for (phi, target) in p.scratch.iter_mut().zip(&mut p.target) {
+                let (n_params, at) = (p.target.len(), p.pending.len());
+                p.pending.resize(at + n_params, 0.0);
+                let phi = &mut p.pending[at..];
+                tangents.expand(net, block, 0, phi);
+                for (phi, target) in phi.iter_mut().zip(&mut p.target) {
                     *phi *= p.scale;
                     *target += *phi * reward;
                 }
-                p.factor.update(&mut p.scratch);
+                if p.pending.len() == PRIMAL_BLOCK * n_params {
+                    p.flush();
+                }
             }
             Lambda::Dual(d) => {
                 d.rows.push(net, tangents, block, 0);
@@ -170,25 +182,28 @@ impl<T: Scalar> Diagonal<T> {
 }
 
 impl Primal {
-    /// θ = Λ⁻¹ Σφr.
-    pub(crate) fn theta(&self) -> Vec<f64> {
-        let mut theta = self.target.clone();
-        self.factor.solve(&mut theta);
-        theta
+    /// Λ ← Λ + Σ φφᵀ over the pending rows.
+    fn flush(&mut self) {
+        add_gram(&self.pending, self.target.len(), &mut self.matrix);
+        self.pending.clear();
     }
 
-    pub(crate) fn whitener(&self) -> Whitener {
-        self.factor.whitener()
-    }
-
-    pub(crate) fn scale(&self) -> f64 {
-        self.scale
+    /// Factors Λ, and solves for θ = Λ⁻¹ Σφr if a ridge mean is asked for.
+    pub(crate) fn freeze<T: Scalar>(&mut self, ridge: bool) -> Result<FrozenPrimal<T>, Error> {
+        self.flush();
+        let factor = Cholesky::factor(&self.matrix, self.target.len())?;
+        let theta = ridge.then(|| {
+            let mut theta = self.target.clone();
+            factor.solve(&mut theta);
+            theta
+        });
+        Ok(FrozenPrimal { whitener: factor.whitener(), theta, scale: self.scale })
     }
 }
 
 impl Dual {
     /// Factors the rows that came since the last call, then freezes everything.
-    pub(crate) fn freeze(&mut self, net: &Net) -> Result<FrozenDual, Error> {
+    pub(crate) fn freeze(&mut self, net: &Net, ridge: bool) -> Result<FrozenDual, Error> {
         while self.factor.dim() < self.rows.len() {
             let known = self.factor.dim();
             let new = self.rows.slice(known..(known + DUAL_BLOCK).min(self.rows.len()));
@@ -202,8 +217,11 @@ impl Dual {
             (0..new.len()).for_each(|i| own[i * new.len() + i] += self.lambda);
             self.factor.extend(&cross, &own, new.len())?;
         }
-        let mut alpha = self.rewards.clone();
-        self.factor.solve(&mut alpha);
+        let alpha = ridge.then(|| {
+            let mut alpha = self.rewards.clone();
+            self.factor.solve(&mut alpha);
+            alpha
+        });
         Ok(FrozenDual {
             rows: self.rows.clone(),
             whitener: self.factor.whitener(),
@@ -211,39 +229,5 @@ impl Dual {
             scale_squared: self.scale * self.scale,
             lambda: self.lambda,
         })
-    }
-}
-
-/// The dual form, ready to score.
-#[derive(Debug)]
-pub(crate) struct FrozenDual {
-    rows: FactorRows,
-    whitener: Whitener,
-    /// (K + λI)⁻¹ r.
-    alpha: Vec<f64>,
-    scale_squared: f64,
-    lambda: f64,
-}
-
-impl FrozenDual {
-    /// Ridge mean kᵀα and width² = (φᵀφ − kᵀ(K + λI)⁻¹k)/λ of each row.
-    pub(crate) fn estimate(
-        &self,
-        net: &Net,
-        rows: &FactorRows,
-        norms_squared: &[f64],
-        mean: &mut [f64],
-        width: &mut [f64],
-    ) {
-        let n = self.rows.len();
-        let mut k = vec![0.0; rows.len() * n];
-        net.gram(rows, &self.rows, &mut k);
-        k.iter_mut().for_each(|k| *k *= self.scale_squared);
-        width.fill(0.0);
-        self.whitener.add_norms(&k, width);
-        for i in 0..rows.len() {
-            mean[i] = k[i * n..(i + 1) * n].iter().zip(&self.alpha).map(|(k, a)| k * a).sum();
-            width[i] = ((norms_squared[i] * self.scale_squared - width[i]).max(0.0) / self.lambda).sqrt();
-        }
     }
 }

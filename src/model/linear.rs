@@ -10,10 +10,14 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Learner, RewardModel, row_groups};
+use super::{Learner, RewardModel, RowGroup, row_groups};
 use crate::data::{Contexts, Encoding, Layout, Pair};
 use crate::error::{Error, positive};
-use crate::linalg::cholesky::{Cholesky, Whitener};
+use crate::linalg::cholesky::Cholesky;
+use crate::linalg::panels::set_lanes;
+use crate::linalg::scatter::Scatter;
+use crate::linalg::simd::{Arch, Job, LANES, Lanes, dispatch, lanes, lanes_mut};
+use crate::linalg::whiten::Whitener;
 
 /// Settings of LinLCB.
 ///
@@ -38,13 +42,13 @@ impl Default for LinearConfig {
 pub struct Linear {
     layout: Layout,
     blocks: Vec<Block>,
-    wide: Vec<f64>,
 }
 
 /// Λ and Σ x r of one block.
 #[derive(Debug, Clone)]
 struct Block {
-    lambda: Vec<f64>,
+    lambda: Scatter,
+    /// Padded to whole vectors.
     target: Vec<f64>,
 }
 
@@ -53,36 +57,58 @@ impl Linear {
     pub fn new(config: LinearConfig, layout: Layout) -> Result<Self, Error> {
         positive("lambda", config.lambda)?;
         let d = layout.dim;
-        let mut lambda = vec![0.0; d * d];
-        lambda.iter_mut().step_by(d + 1).for_each(|v| *v = config.lambda);
-        let block = Block { lambda, target: vec![0.0; d] };
-        Ok(Linear { layout, blocks: vec![block; layout.n_blocks()], wide: vec![0.0; d] })
+        let block = Block { lambda: Scatter::new(d, config.lambda), target: vec![0.0; d.next_multiple_of(LANES)] };
+        Ok(Linear { layout, blocks: vec![block; layout.n_blocks()] })
+    }
+}
+
+/// Λ ← Λ + x xᵀ and Σ x r ← Σ x r + x r, where r is the reward.
+struct Observe<'a> {
+    block: &'a mut Block,
+    x: &'a [f32],
+    reward: f64,
+}
+
+impl Job for Observe<'_> {
+    type Out = ();
+
+    #[inline(always)]
+    fn run<A: Arch>(self) {
+        let reward = A::splat(self.reward);
+        let x = lanes(self.block.lambda.add::<A>(self.x));
+        for (target, x) in lanes_mut(&mut self.block.target).iter_mut().zip(x) {
+            A::store(A::madd(reward, A::load(x), A::load(target)), target);
+        }
+    }
+}
+
+/// Λ as the factor reads it.
+struct Lower<'a>(&'a mut Scatter);
+
+impl Job for Lower<'_> {
+    type Out = Vec<f64>;
+
+    #[inline(always)]
+    fn run<A: Arch>(self) -> Vec<f64> {
+        self.0.lower::<A>()
     }
 }
 
 impl Learner for Linear {
     fn observe(&mut self, chosen: Pair<'_>, reward: f64) {
-        let d = self.layout.dim;
-        let Block { lambda, target } = &mut self.blocks[self.layout.block(chosen.action)];
-        self.wide.iter_mut().zip(chosen.x).for_each(|(w, &x)| *w = f64::from(x));
-        for (i, row) in lambda.chunks_exact_mut(d).enumerate() {
-            let xi = self.wide[i];
-            target[i] += xi * reward;
-            if xi != 0.0 {
-                // the lower triangle is all that the factor reads
-                row[..=i].iter_mut().zip(&self.wide).for_each(|(l, x)| *l += xi * x);
-            }
-        }
+        let block = &mut self.blocks[self.layout.block(chosen.action)];
+        dispatch(Observe { block, x: chosen.x, reward });
     }
 
     fn model(&mut self) -> Result<Arc<dyn RewardModel>, Error> {
-        let fit = |block: &Block| {
-            let factor = Cholesky::factor(&block.lambda, self.layout.dim)?;
-            let mut theta = block.target.clone();
+        let d = self.layout.dim;
+        let fit = |block: &mut Block| {
+            let factor = Cholesky::factor(&dispatch(Lower(&mut block.lambda)), d)?;
+            let mut theta = block.target[..d].to_vec();
             factor.solve(&mut theta);
             Ok((theta, factor.whitener()))
         };
-        let blocks = self.blocks.iter().map(fit).collect::<Result<_, Error>>()?;
+        let blocks = self.blocks.iter_mut().map(fit).collect::<Result<_, Error>>()?;
         Ok(Arc::new(Fitted { layout: self.layout, blocks }))
     }
 }
@@ -90,11 +116,8 @@ impl Learner for Linear {
 /// θ and L⁻¹ of each block.
 struct Fitted {
     layout: Layout,
-    blocks: Vec<(Vec<f64>, Whitener)>,
+    blocks: Vec<(Vec<f64>, Whitener<f64>)>,
 }
-
-/// Rows that are widened and whitened at a time.
-const ROWS: usize = 128;
 
 impl RewardModel for Fitted {
     fn layout(&self) -> Layout {
@@ -102,24 +125,63 @@ impl RewardModel for Fitted {
     }
 
     fn estimate_rounds(&self, contexts: &Contexts, rounds: Range<usize>, mean: &mut [f64], width: &mut [f64]) {
-        let d = self.layout.dim;
-        let mut wide = vec![0.0; ROWS * d];
-        let mut norms = [0.0; ROWS];
-        for group in row_groups(contexts, rounds, self.layout.encoding == Encoding::Disjoint) {
-            let (theta, whitener) = &self.blocks[self.layout.block(group.action)];
-            for rows in group.rows.chunks(ROWS) {
-                let wide = &mut wide[..rows.len() * d];
-                let norms = &mut norms[..rows.len()];
-                for (wide, (x, place)) in wide.chunks_exact_mut(d).zip(rows) {
-                    wide.iter_mut().zip(*x).for_each(|(w, &x)| *w = f64::from(x));
-                    mean[*place] = wide.iter().zip(theta).map(|(x, t)| x * t).sum();
+        let whitener = &self.blocks[0].1;
+        let rows = whitener.rows_at_once();
+        let mut tiles = vec![[0.0; LANES]; rows / LANES * whitener.tile_vectors()];
+        let mut norms = vec![0.0; rows];
+        for group in &row_groups(contexts, rounds, self.layout.encoding == Encoding::Disjoint) {
+            dispatch(Score { fitted: self, group, tiles: &mut tiles, norms: &mut norms, mean, width });
+        }
+    }
+}
+
+/// Scores a group: rows in f64, a lane per row.
+struct Score<'a> {
+    fitted: &'a Fitted,
+    group: &'a RowGroup<'a>,
+    tiles: &'a mut [Lanes<f64>],
+    norms: &'a mut [f64],
+    mean: &'a mut [f64],
+    width: &'a mut [f64],
+}
+
+impl Job for Score<'_> {
+    type Out = ();
+
+    #[inline(always)]
+    fn run<A: Arch>(self) {
+        let (theta, whitener) = &self.fitted.blocks[self.fitted.layout.block(self.group.action)];
+        for rows in self.group.rows.chunks(self.norms.len()) {
+            for (eight, tile) in rows.chunks(LANES).zip(self.tiles.chunks_exact_mut(whitener.tile_vectors())) {
+                set_lanes(eight.iter().map(|(x, _)| *x), tile);
+                let mut means = [0.0; LANES];
+                A::store(mean_of::<A>(theta, tile), &mut means);
+                for ((_, place), mean) in eight.iter().zip(&means) {
+                    self.mean[*place] = *mean;
                 }
-                norms.fill(0.0);
-                whitener.add_norms(wide, norms);
-                for (norm, (_, place)) in norms.iter().zip(rows) {
-                    width[*place] = norm.sqrt();
-                }
+            }
+            let n_tiles = rows.len().div_ceil(LANES);
+            let norms = &mut self.norms[..n_tiles * LANES];
+            whitener.norms_in::<A>(self.tiles[..n_tiles * whitener.tile_vectors()].as_flattened(), norms);
+            for ((_, place), norm) in rows.iter().zip(norms) {
+                self.width[*place] = norm.sqrt();
             }
         }
     }
+}
+
+/// θᵀu of eight rows: four sums, so that none waits for another.
+#[inline(always)]
+fn mean_of<A: Arch>(theta: &[f64], tile: &[Lanes<f64>]) -> A::V<f64> {
+    let mut sums = [A::zero(); 4];
+    let (fours, rest) = theta.as_chunks::<4>();
+    for (t, u) in fours.iter().zip(tile.as_chunks::<4>().0) {
+        for i in 0..4 {
+            sums[i] = A::madd(A::splat(t[i]), A::load(&u[i]), sums[i]);
+        }
+    }
+    for (t, u) in rest.iter().zip(&tile[theta.len() - rest.len()..]) {
+        sums[0] = A::madd(A::splat(*t), A::load(u), sums[0]);
+    }
+    A::add(A::add(sums[0], sums[1]), A::add(sums[2], sums[3]))
 }

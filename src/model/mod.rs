@@ -13,11 +13,14 @@
 //! A [`Learner`] is a model in training; [`Learner::model`] gives what it has learned so far as a frozen
 //! [`RewardModel`], which later rounds do not change.
 
+mod exact;
 mod kernel;
+mod kernel_scorer;
 mod lambda;
 mod linear;
 mod neural;
 mod neural_linear;
+mod rbf;
 mod scorer;
 
 use std::ops::Range;
@@ -26,7 +29,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-pub use kernel::{Kernel, KernelConfig};
+pub use kernel::{Kernel, KernelConfig, Precision};
 pub use lambda::{Covariance, ExactForm};
 pub use linear::{Linear, LinearConfig};
 pub use neural::{Mode, Neural, NeuralConfig, UpdateOrder};

@@ -2,14 +2,14 @@
 
 use std::ops::Range;
 
-use super::lambda::{Diagonal, FrozenDual, Lambda};
+use super::exact::Exact;
+use super::lambda::{Diagonal, Lambda};
 use super::{RewardModel, RowGroup, row_groups};
 use crate::data::{Contexts, Encoding, Layout};
 use crate::error::Error;
-use crate::linalg::cholesky::Whitener;
 use crate::linalg::scalar::Scalar;
 use crate::linalg::simd::{Arch, Job, LANES, dispatch, prefetch};
-use crate::net::{FactorRows, Net, Params, ROWS, TALL_ROWS, Tall, Tangents, Wide};
+use crate::net::{Net, Params, ROWS, TALL_ROWS, Tall, Wide};
 
 /// A frozen neural model. Its mean is the network's output, or the ridge regression on its gradient.
 pub(crate) struct Scorer<T> {
@@ -23,10 +23,8 @@ pub(crate) struct Scorer<T> {
 enum Spread<T> {
     /// c²/Λ, and c·θ for the ridge mean.
     Diagonal { inverse: Diagonal<T>, theta: Option<Diagonal<T>> },
-    /// L⁻¹, and θ for the ridge mean.
-    Primal { whitener: Whitener, theta: Option<Vec<f64>>, scale: f64 },
-    /// The Gram matrix of the samples.
-    Dual { dual: FrozenDual, ridge: bool },
+    /// The full matrix.
+    Exact(Exact<T>),
 }
 
 impl<T: Scalar> Scorer<T> {
@@ -47,10 +45,8 @@ impl<T: Scalar> Scorer<T> {
                     theta: target.map(|target| target.zip(d, |s, lambda| c * s / lambda)),
                 }
             }
-            Lambda::Primal(p) => {
-                Spread::Primal { whitener: p.whitener(), theta: ridge.then(|| p.theta()), scale: p.scale() }
-            }
-            Lambda::Dual(d) => Spread::Dual { dual: d.freeze(net)?, ridge },
+            Lambda::Primal(p) => Spread::Exact(Exact::Primal(p.freeze(ridge)?)),
+            Lambda::Dual(d) => Spread::Exact(Exact::Dual(d.freeze(net, ridge)?)),
         };
         Ok(Scorer { net: net.clone(), layout, weights: weights.clone(), spread })
     }
@@ -77,12 +73,7 @@ impl<T: Scalar> RewardModel for Scorer<T> {
                     dispatch(ScoreDiagonal { scorer: self, inverse, theta, group, wide, tall, mean, width });
                 }
             }
-            Spread::Primal { .. } | Spread::Dual { .. } => {
-                let mut tangents = Tangents::new(&self.net, ROWS);
-                for group in &groups {
-                    self.score_exact(group, &mut tangents, mean, width);
-                }
-            }
+            Spread::Exact(exact) => exact.score(&self.net, self.layout, &self.weights, &groups, mean, width),
         }
     }
 }
@@ -174,56 +165,6 @@ impl<T: Scalar> ScoreDiagonal<'_, T> {
         } else {
             for ((_, place), f) in rows.iter().zip(wide.f()) {
                 self.mean[*place] = f.wide();
-            }
-        }
-    }
-}
-
-impl<T: Scalar> Scorer<T> {
-    /// Scores a group with the exact Λ.
-    fn score_exact(&self, group: &RowGroup<'_>, tangents: &mut Tangents<T>, mean: &mut [f64], width: &mut [f64]) {
-        let Scorer { net, layout, weights, spread } = self;
-        let block = layout.block(group.action);
-        let mut input = vec![T::ZERO; ROWS * net.n_in()];
-        let (mut means, mut widths) = ([0.0; ROWS], [0.0; ROWS]);
-        for rows in group.rows.chunks(ROWS) {
-            let n = rows.len();
-            let input = &mut input[..n * net.n_in()];
-            for (input, (x, _)) in input.chunks_exact_mut(net.n_in()).zip(rows) {
-                net.write_input(x, input);
-            }
-            net.tangents(weights, block, input, tangents);
-            let ridge = match spread {
-                Spread::Primal { whitener, theta, scale } => {
-                    let p = net.n_params();
-                    let mut phi = vec![0.0; n * p];
-                    for (row, phi) in phi.chunks_exact_mut(p).enumerate() {
-                        tangents.expand(net, block, row, phi);
-                        phi.iter_mut().for_each(|v| *v *= scale);
-                        if let Some(theta) = theta {
-                            means[row] = theta.iter().zip(phi).map(|(t, v)| t * *v).sum();
-                        }
-                    }
-                    widths[..n].fill(0.0);
-                    whitener.add_norms(&phi, &mut widths[..n]);
-                    widths[..n].iter_mut().for_each(|w| *w = w.sqrt());
-                    theta.is_some()
-                }
-                Spread::Dual { dual, ridge } => {
-                    let mut factors = FactorRows::new(net);
-                    let mut norms = [0.0; ROWS];
-                    for row in 0..n {
-                        factors.push(net, tangents, block, row);
-                        norms[row] = tangents.norm_squared(net, row);
-                    }
-                    dual.estimate(net, &factors, &norms, &mut means[..n], &mut widths[..n]);
-                    *ridge
-                }
-                Spread::Diagonal { .. } => unreachable!("scored by tiles of rows"),
-            };
-            for (i, (_, place)) in rows.iter().enumerate() {
-                mean[*place] = if ridge { means[i] } else { tangents.f()[i].wide() };
-                width[*place] = widths[i];
             }
         }
     }

@@ -33,3 +33,23 @@ pub fn flat(t: &Tensors) -> Vec<f64> {
     out.extend(t.output_bias);
     out
 }
+
+/// The inverse of a dense matrix by Gauss–Jordan with row exchange.
+pub fn inverse(matrix: &[Vec<f64>]) -> Vec<Vec<f64>> {
+    let n = matrix.len();
+    let mut rows: Vec<Vec<f64>> = (0..n)
+        .map(|i| matrix[i].iter().copied().chain((0..n).map(|j| f64::from(u8::from(i == j)))).collect())
+        .collect();
+    for col in 0..n {
+        let pivot = (col..n).max_by(|&a, &b| rows[a][col].abs().total_cmp(&rows[b][col].abs())).unwrap();
+        rows.swap(col, pivot);
+        let lead = rows[col][col];
+        rows[col].iter_mut().for_each(|v| *v /= lead);
+        let own = rows[col].clone();
+        for (_, row) in rows.iter_mut().enumerate().filter(|(i, _)| *i != col) {
+            let factor = row[col];
+            row.iter_mut().zip(&own).for_each(|(v, o)| *v -= factor * o);
+        }
+    }
+    rows.into_iter().map(|row| row[n..].to_vec()).collect()
+}

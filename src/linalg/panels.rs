@@ -1,0 +1,223 @@
+//! Products with many rows at once, where a vector lane holds a row and the coefficients of the matrix are broadcast.
+//!
+//! A *tile* is a handful of rows u side by side, component after component: `tile[j]` holds u_j of every row. A matrix W is
+//! packed once into *panels* of six of its rows, so that W·u of a tile runs in registers: six sums per row, nothing stored
+//! until they are complete. A row of W may end early (a triangle): the zeros behind its end are not multiplied.
+
+use super::scalar::Scalar;
+use super::simd::{Arch, LANES, Lanes};
+
+/// Rows of the matrix that a panel holds: with two vectors of f32, or one of f64 (two registers), twelve sums.
+pub(crate) const HEIGHT: usize = 6;
+
+/// A matrix packed in panels.
+#[derive(Debug, Clone)]
+pub(crate) struct Panels<T> {
+    /// Column after column, six rows of the matrix; a short panel is filled up with zeros.
+    coefficients: Vec<[T; HEIGHT]>,
+    /// Where each panel begins; one entry more than panels.
+    starts: Vec<usize>,
+    n_rows: usize,
+}
+
+impl<T: Scalar> Panels<T> {
+    /// Packs the matrix whose element (i, j) is `at(i, j)`; the last panel may be short.
+    pub(crate) fn dense(n_rows: usize, n_cols: usize, at: impl Fn(usize, usize) -> f64) -> Self {
+        let ends = (HEIGHT..n_rows).step_by(HEIGHT).chain((n_rows > 0).then_some(n_rows));
+        Self::pack(n_rows, ends, |_| n_cols, at)
+    }
+
+    /// Packs the lower triangle of the matrix whose element (i, j) is `at(i, j)`; the first panel may be short, because
+    /// its rows are.
+    pub(crate) fn lower(n: usize, at: impl Fn(usize, usize) -> f64) -> Self {
+        let ends = (1..=n).filter(|end| (n - end).is_multiple_of(HEIGHT));
+        Self::pack(n, ends, |end| end, |i, j| if j <= i { at(i, j) } else { 0.0 })
+    }
+
+    /// Panels that end before the rows `ends`, of `width(end)` columns.
+    fn pack(
+        n_rows: usize,
+        ends: impl Iterator<Item = usize>,
+        width: impl Fn(usize) -> usize,
+        at: impl Fn(usize, usize) -> f64,
+    ) -> Self {
+        let mut coefficients = Vec::new();
+        let mut starts = vec![0];
+        let mut first = 0;
+        for end in ends {
+            for j in 0..width(end) {
+                let mut column = [T::ZERO; HEIGHT];
+                for i in first..end {
+                    column[i - first] = T::of(at(i, j));
+                }
+                coefficients.push(column);
+            }
+            starts.push(coefficients.len());
+            first = end;
+        }
+        Panels { coefficients, starts, n_rows }
+    }
+
+    /// Rows of the matrix.
+    pub(crate) fn n_rows(&self) -> usize {
+        self.n_rows
+    }
+
+    /// Number of panels.
+    pub(crate) fn len(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    /// The columns of one panel.
+    #[inline(always)]
+    pub(crate) fn panel(&self, p: usize) -> &[[T; HEIGHT]] {
+        &self.coefficients[self.starts[p]..self.starts[p + 1]]
+    }
+}
+
+/// Six sums of each of C vectors of rows.
+pub(crate) type Sums<A, T, const C: usize> = [[<A as Arch>::V<T>; C]; HEIGHT];
+
+/// W·u for the six rows of a panel and the rows of a tile of C vectors.
+#[inline(always)]
+pub(crate) fn product<T: Scalar, A: Arch, const C: usize>(
+    panel: &[[T; HEIGHT]],
+    tile: &[[Lanes<T>; C]],
+) -> Sums<A, T, C> {
+    let mut sums = [[A::zero::<T>(); C]; HEIGHT];
+    for (w, u) in panel.iter().zip(tile) {
+        add_column::<T, A, C>(w, 0, u, &mut sums);
+    }
+    sums
+}
+
+/// As [`product`], for a panel of a triangle: what lies above the diagonal in its last six columns is not multiplied.
+#[inline(always)]
+pub(crate) fn product_lower<T: Scalar, A: Arch, const C: usize>(
+    panel: &[[T; HEIGHT]],
+    tile: &[[Lanes<T>; C]],
+) -> Sums<A, T, C> {
+    let Some((before, corner)) = panel.split_last_chunk::<HEIGHT>() else {
+        return product::<T, A, C>(panel, tile);
+    };
+    let mut sums = product::<T, A, C>(before, tile);
+    let tile = &tile[before.len()..before.len() + HEIGHT];
+    for k in 0..HEIGHT {
+        add_column::<T, A, C>(&corner[k], k, &tile[k], &mut sums);
+    }
+    sums
+}
+
+/// sums += w·u for the rows of the panel from `first` on.
+#[inline(always)]
+fn add_column<T: Scalar, A: Arch, const C: usize>(
+    w: &[T; HEIGHT],
+    first: usize,
+    u: &[Lanes<T>; C],
+    sums: &mut Sums<A, T, C>,
+) {
+    let mut own = [A::zero::<T>(); C];
+    for c in 0..C {
+        own[c] = A::load(&u[c]);
+    }
+    for i in first..HEIGHT {
+        let w = A::splat(w[i]);
+        for c in 0..C {
+            sums[i][c] = A::madd(w, own[c], sums[i][c]);
+        }
+    }
+}
+
+/// Turns up to eight rows into a tile of one vector: `tile[j][l]` is component j of row l. Lanes without a row are zero.
+#[inline(always)]
+pub(crate) fn set_lanes<'a, T: Scalar>(rows: impl ExactSizeIterator<Item = &'a [f32]>, tile: &mut [Lanes<T>]) {
+    if rows.len() < LANES {
+        tile.fill([T::ZERO; LANES]);
+        for (l, row) in rows.enumerate() {
+            for (u, &x) in tile.iter_mut().zip(row) {
+                u[l] = T::of_f32(x);
+            }
+        }
+        return;
+    }
+    let mut eight: [&[f32]; LANES] = [&[]; LANES];
+    for (own, row) in eight.iter_mut().zip(rows) {
+        *own = row;
+    }
+    let d = eight[0].len();
+    for own in &mut eight {
+        *own = &own[..d];
+    }
+    // gathering a vector and storing it once is twice as fast as storing its numbers one by one
+    for (j, u) in tile[..d].iter_mut().enumerate() {
+        let mut vector = [0.0; LANES];
+        for l in 0..LANES {
+            vector[l] = eight[l][j];
+        }
+        for l in 0..LANES {
+            u[l] = T::of_f32(vector[l]);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::linalg::simd::{Job, dispatch};
+
+    /// W·u of row 3 of a tile.
+    struct Product<'a>(&'a Panels<f64>, &'a [[Lanes<f64>; 1]], bool);
+
+    impl Job for Product<'_> {
+        type Out = Vec<f64>;
+        #[inline(always)]
+        fn run<A: Arch>(self) -> Vec<f64> {
+            let Product(panels, tile, lower) = self;
+            let mut out = Vec::new();
+            for p in 0..panels.len() {
+                let panel = panels.panel(p);
+                let sums =
+                    if lower { product_lower::<f64, A, 1>(panel, tile) } else { product::<f64, A, 1>(panel, tile) };
+                for [sum] in sums {
+                    let mut lanes = [0.0; LANES];
+                    A::store(sum, &mut lanes);
+                    out.push(lanes[3]);
+                }
+            }
+            out
+        }
+    }
+
+    #[test]
+    fn products_are_those_of_the_definition() {
+        let at = |i: usize, j: usize| ((i * 7 + j * 3) % 11) as f64 - 4.0;
+        for n in [1, 2, 5, 6, 7, 12, 20] {
+            let row: Vec<f32> = (0..n).map(|j| j as f32 - 2.5).collect();
+            let rows = [&vec![0.0; n][..], &vec![1.0; n], &vec![2.0; n], &row];
+            let mut tile = vec![[9.0; LANES]; n];
+            set_lanes(rows.into_iter(), &mut tile);
+            assert_eq!(tile[n - 1], [0.0, 1.0, 2.0, n as f64 - 3.5, 0.0, 0.0, 0.0, 0.0]);
+            let mut full = vec![[9.0; LANES]; n];
+            set_lanes([rows, rows].concat().into_iter(), &mut full);
+            assert!(tile.iter().zip(&full).all(|(few, all)| few[..4] == all[..4] && few[..4] == all[4..]));
+            let tile = tile.as_chunks().0;
+            let product = |i: usize, columns: usize| (0..columns).map(|j| at(i, j) * f64::from(row[j])).sum::<f64>();
+            let filled_up = |v: Vec<f64>| v.into_iter().chain(std::iter::repeat(0.0));
+
+            // small integers and halves: exact
+            let got = dispatch(Product(&Panels::dense(13, n, at), tile, false));
+            let want: Vec<f64> = filled_up((0..13).map(|i| product(i, n)).collect()).take(18).collect();
+            assert_eq!(got, want);
+
+            let triangle = Panels::lower(n, at);
+            let short = (n - 1) % HEIGHT + 1;
+            let want: Vec<f64> = filled_up((0..short).map(|i| product(i, i + 1)).collect())
+                .take(HEIGHT)
+                .chain((short..n).map(|i| product(i, i + 1)))
+                .collect();
+            assert_eq!(dispatch(Product(&triangle, tile, true)), want);
+            assert_eq!(dispatch(Product(&triangle, tile, false)), want);
+            assert_eq!(triangle.n_rows(), n);
+        }
+    }
+}
