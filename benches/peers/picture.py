@@ -16,7 +16,7 @@ from report import JOBS, human, scaled, times
 
 WIDTH, LEFT, RIGHT, EDGE = 1000, 150, 190, 28  # px: the picture, names, numbers, margin
 BAR, STEP, HEAD, GAP = 14, 19, 23, 15  # px: a bar, bar to bar, a job's heading, after a job
-TOP, BOTTOM = 112, 62
+TOP, BOTTOM = 112, 78
 
 INK, FAINT, GRID, PAPER, OURS = "#1d2733", "#5b6875", "#e1e6eb", "#ffffff", "#d9480f"
 COLOURS = {
@@ -93,6 +93,8 @@ def draw(results):
     notes = [" · ".join(results["versions"])]
     cpu = results["machine"]
     notes.append(f"{cpu['cpu']}, {cpu['system']}, {results['date']}. * timed on a part of the rows and scaled.")
+    if any(fault for *_, found in jobs for fault in found["faults"].values()):
+        notes.append("Preliminary: other programs shared the core while this was measured, and times are too long.")
     out += [text(EDGE, floor + 18 + 18 * i, note, 11.5, FAINT) for i, note in enumerate(notes)]
     label = "Bars per job and library: time divided by the time of neuralcb"
     head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}"'

@@ -104,6 +104,19 @@ def score_block(a, x, b):
     return f, np.sqrt(square / len(w["gain"]))
 
 
+def kink_distance(a):
+    """Per pair, in the shape of the width: how near to 0, ReLU's kink, its nearest unit comes."""
+    x, w = a["x"].astype(np.float64), {name: a[name].astype(np.float64) for name in NAMES}
+
+    def of_block(b):
+        z = x @ w["w1"][b]
+        centred = z - z.mean(1, keepdims=True)
+        xhat = centred / np.sqrt((centred**2).mean(1, keepdims=True) + NORM_EPS)
+        return np.abs(w["gain"] * xhat + w["offset"]).min(1)
+
+    return of_block(0) if "block" in a else np.stack([of_block(b) for b in range(len(w["w1"]))], axis=1)
+
+
 def score(a):
     """Mean and width: of every row where `block` names one, else of every context with every block."""
     x = a["x"].astype(np.float64)

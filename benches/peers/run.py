@@ -99,6 +99,7 @@ class Runner:
     def __init__(self, args, python, program):
         self.args, self.python, self.program = args, python, program
         self.data = args.work / "data"
+        self.known = {}  # job: seconds of one unit in neuralcb
         self.environment = dict(os.environ, PEERS_THREADS=str(args.threads), PYTHONDONTWRITEBYTECODE="1")
         for name in ("OMP", "OPENBLAS", "MKL", "NUMEXPR", "RAYON"):
             self.environment[f"{name}_NUM_THREADS"] = str(args.threads)
@@ -138,10 +139,12 @@ class Runner:
         return self.start([*command, "--budget", self.args.budget], core)[0]
 
     def ours(self, job, core):
-        """One process of the program: its own minimum counts as one sample."""
-        repeats = max(3, round(self.args.budget / 0.1))
+        """One process of the program: its own minimum counts as one sample. As a peer, it has `budget` seconds and at
+        least two runs; how many that makes is known from the process before."""
+        repeats = max(2, round(self.args.budget / max(0.1, self.known.get(job, self.args.budget))))
         answer, cpu = self.start([self.program, "bench", "--json", "--jobs", job, "--repeats", repeats], core)
         found = next(entry for entry in answer["jobs"] if entry["name"] == job)
+        self.known[job] = found["seconds"]
         return {"samples": [found["seconds"]], "cpu_per_wall": cpu, "bench": found, "machine": answer["machine"]}
 
 
@@ -180,7 +183,13 @@ def measure(runner, agreeing):
                     begin = time.perf_counter()
                     core = runner.args.core if runner.args.core is not None else idlest_core()
                     file = agreeing.get((job, side))
-                    answer = runner.peer("time", job, side, file, core) if file else runner.ours(job, core)
+                    try:
+                        answer = runner.peer("time", job, side, file, core) if file else runner.ours(job, core)
+                    except Failed as reason:
+                        if not file:
+                            raise
+                        print(f"warning: {side} failed while timing {job}: {reason}")
+                        break
                     cpu, most = answer["cpu_per_wall"], MOST_CPU * (runner.args.threads if file else 1)
                     fault = "more than one thread" if cpu > most else "core shared" if cpu < LEAST_CPU else None
                     taken.append({"job": job, "side": side, "repeat": repeat, "core": core, "fault": fault, **answer})
@@ -219,7 +228,7 @@ def main():
     results = {
         "date": datetime.date.today().isoformat(),
         "machine": {**machine(), "bench": next(t["machine"] for t in taken if t["side"] == "neuralcb")},
-        "versions": [version(runner.program), *versions, f"Python {platform.python_version()}"],
+        "versions": [version(runner.program, built=not args.neuralcb), *versions, f"Python {platform.python_version()}"],
         "settings": {"threads": args.threads, "pinned": runner.pin, "repeats": args.repeats, "budget": args.budget},
         "seconds": round(time.perf_counter() - begin),
         "summary": summary(taken),
@@ -237,11 +246,11 @@ def main():
     return 1 if faulty or len(agreeing) < len(sides) else 0
 
 
-def version(program):
-    """The program's version, and the commit of the tree it stands for."""
+def version(program, built):
+    """The program's version; the commit only if it was built from this tree."""
     said = subprocess.run([str(program), "--version"], capture_output=True, text=True).stdout.strip() or "neuralcb"
     tree = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True)
-    return f"{said} ({tree.stdout.strip()})" if tree.stdout.strip() else said
+    return f"{said} ({tree.stdout.strip()})" if built and tree.stdout.strip() else said
 
 
 if __name__ == "__main__":
