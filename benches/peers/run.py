@@ -109,6 +109,7 @@ class Runner:
 
     def start(self, command, core=None):
         """(answer, CPU time / wall time of the whole process); raises `Failed` with the last line of a failure."""
+        name = " ".join(Path(part).name for part in command[:2])
         if self.pin and core is not None:
             command = ["taskset", "-c", str(core), *command]
         begin = time.perf_counter()
@@ -119,7 +120,9 @@ class Runner:
         out, err = child.communicate()
         wall, after = time.perf_counter() - begin, os.times()
         if child.returncode:
-            raise Failed((err.strip().splitlines() or [f"exit code {child.returncode}"])[-1])
+            lines = err.strip().splitlines() or [f"exit code {child.returncode}"]
+            told = next((line for line in lines if line.startswith("error: ")), lines[-1])
+            raise Failed(f"{name}: {told.removeprefix('error: ')}")
         used = after.children_user + after.children_system - before.children_user - before.children_system
         return (json.loads(out) if out.strip() else None), used / wall
 
@@ -210,6 +213,8 @@ def machine():
 
 def main():
     args = arguments()
+    if args.neuralcb and not shutil.which(args.neuralcb):
+        raise Failed(f"`--neuralcb` must be a program, got {args.neuralcb}")
     python, no_torch = environment.make(args.venv, not args.no_torch)
     if no_torch and not args.no_torch:
         print(f"warning: PyTorch is left out: {no_torch}")
