@@ -14,7 +14,7 @@ macro_rules! over_columns {
         let columns = $columns;
         let mut $col = 0;
         $(
-            while $col + $vectors <= columns && ($vectors == 1 || columns - $col != $vectors + 1) {
+            while columns - $col >= $vectors && ($vectors == 1 || columns - $col != $vectors + 1) {
                 const $width: usize = $vectors;
                 $body;
                 $col += $vectors;
@@ -243,7 +243,7 @@ pub(crate) fn dot<T: Scalar, A: Arch>(a: &[T], b: &[T]) -> T {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::linalg::simd::{Portable, dispatch};
+    use crate::linalg::simd::{Neon, Portable, dispatch};
     use proptest::prelude::*;
 
     struct Both<'a> {
@@ -289,11 +289,15 @@ mod tests {
             }
             // n_in sums of numbers below one: n_in·eps
             let close = |a: &[f64]| a.iter().zip(&naive).all(|(a, b)| (a - b).abs() <= 300.0 * f64::EPSILON * 300.0);
-            for best in [true, false] {
+            for path in ["best", "portable", "fused"] {
                 let (mut dense, mut sparse) = (vec![9.0; rows * ld], vec![9.0; rows * ld]);
                 let job = Both { x: &x, n_in, w: &w, ld, dense: &mut dense, sparse: &mut sparse };
-                if best { dispatch(job) } else { job.run::<Portable>() }
-                prop_assert!(close(&dense) && close(&sparse), "best {best}");
+                match path {
+                    "best" => dispatch(job),
+                    "portable" => job.run::<Portable>(),
+                    _ => job.run::<Neon>(),
+                }
+                prop_assert!(close(&dense) && close(&sparse), "{path}");
             }
         }
     }

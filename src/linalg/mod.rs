@@ -17,6 +17,5 @@ pub mod machine;
 pub(crate) mod panels;
 pub(crate) mod scalar;
 pub(crate) mod scatter;
-#[allow(dead_code)] // `FUSED` waits for a kernel that must know
 pub(crate) mod simd;
 pub(crate) mod whiten;

@@ -35,17 +35,20 @@ pub trait Scalar:
     fn wide(self) -> f64;
     /// The square root.
     fn root(self) -> Self;
+    /// self·b + c, rounded once.
+    fn mul_add(self, b: Self, c: Self) -> Self;
 }
 
 mod sealed {
     #[cfg(target_arch = "x86_64")]
-    pub use crate::linalg::simd::avx2::Avx2Lanes as Sealed;
+    use crate::linalg::simd::{Avx2, Avx512, x86::Registers};
 
+    /// What only f32 and f64 have.
+    #[cfg(target_arch = "x86_64")]
+    pub trait Sealed: Registers<Avx2> + Registers<Avx512> {}
     #[cfg(not(target_arch = "x86_64"))]
     pub trait Sealed {}
-    #[cfg(not(target_arch = "x86_64"))]
     impl Sealed for f32 {}
-    #[cfg(not(target_arch = "x86_64"))]
     impl Sealed for f64 {}
 }
 
@@ -69,6 +72,10 @@ macro_rules! scalar {
             #[inline(always)]
             fn root(self) -> Self {
                 self.sqrt()
+            }
+            #[inline(always)]
+            fn mul_add(self, b: Self, c: Self) -> Self {
+                <$t>::mul_add(self, b, c)
             }
         }
     };

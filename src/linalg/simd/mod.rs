@@ -1,0 +1,312 @@
+//! Vectors of eight numbers, run-time choice of the processor's instructions, and the only `unsafe` of the library.
+//!
+//! Kernels are written once against [`Arch`] and marked `#[inline(always)]`; a [`Job`] wraps them, and [`dispatch`]
+//! runs it compiled for the best instruction set the processor has: AVX-512, AVX2 with fused multiply-add, NEON, or
+//! plain Rust over arrays, which the compiler turns into whatever every processor of the target has. The order of every
+//! sum is fixed by the source, so results do not depend on the number of threads; they are the same with all
+//! instruction sets that have fused multiply-add, and may differ in the last bits from those without.
+
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod x86;
+
+use super::scalar::Scalar;
+#[cfg(target_arch = "x86_64")]
+use x86::Registers;
+
+/// Numbers side by side in one vector; widths are padded to a multiple of it.
+pub(crate) const LANES: usize = 8;
+
+/// Eight numbers in memory.
+pub(crate) type Lanes<T> = [T; LANES];
+
+/// A slice as whole vectors; its length is a multiple of [`LANES`].
+#[inline(always)]
+pub(crate) fn lanes<T>(v: &[T]) -> &[Lanes<T>] {
+    v.as_chunks().0
+}
+
+/// As [`lanes`], to change.
+#[inline(always)]
+pub(crate) fn lanes_mut<T>(v: &mut [T]) -> &mut [Lanes<T>] {
+    v.as_chunks_mut().0
+}
+
+/// Replaces each vector of a slice, given its number. A macro, because the body of a closure would not
+/// be compiled for the instruction set of its caller.
+macro_rules! map {
+    ($arch:ident, $slice:expr, |$at:pat_param, $v:pat_param| $new:expr) => {{
+        let vectors = $crate::linalg::simd::lanes_mut($slice);
+        for at in 0..vectors.len() {
+            let ($at, $v) = (at, $arch::load(&vectors[at]));
+            let new = $new;
+            $arch::store(new, &mut vectors[at]);
+        }
+    }};
+}
+pub(crate) use map;
+
+/// An instruction set: vectors of [`LANES`] numbers and what can be done with them.
+pub(crate) trait Arch: 'static {
+    /// Eight numbers.
+    type V<T: Scalar>: Copy;
+    fn splat<T: Scalar>(v: T) -> Self::V<T>;
+    fn load<T: Scalar>(from: &Lanes<T>) -> Self::V<T>;
+    fn store<T: Scalar>(v: Self::V<T>, to: &mut Lanes<T>);
+    fn add<T: Scalar>(a: Self::V<T>, b: Self::V<T>) -> Self::V<T>;
+    fn sub<T: Scalar>(a: Self::V<T>, b: Self::V<T>) -> Self::V<T>;
+    fn mul<T: Scalar>(a: Self::V<T>, b: Self::V<T>) -> Self::V<T>;
+    fn div<T: Scalar>(a: Self::V<T>, b: Self::V<T>) -> Self::V<T>;
+    fn sqrt<T: Scalar>(a: Self::V<T>) -> Self::V<T>;
+    /// a·b + c, rounded once where the processor can.
+    fn madd<T: Scalar>(a: Self::V<T>, b: Self::V<T>, c: Self::V<T>) -> Self::V<T>;
+    /// max(a, 0).
+    fn positive<T: Scalar>(a: Self::V<T>) -> Self::V<T>;
+    /// `a` where `condition` > 0, else 0.
+    fn where_positive<T: Scalar>(condition: Self::V<T>, a: Self::V<T>) -> Self::V<T>;
+    /// Eight f32 from memory, widened if need be.
+    fn load_f32<T: Scalar>(from: &Lanes<f32>) -> Self::V<T>;
+    /// Rows become columns.
+    fn transpose<T: Scalar>(rows: [Self::V<T>; LANES]) -> [Self::V<T>; LANES];
+
+    /// Runs a job as a function of its own, compiled for this instruction set: what many kernels share is compiled
+    /// once and not into each of them.
+    fn call<J: Job>(job: J) -> J::Out;
+
+    /// Zero in every lane.
+    #[inline(always)]
+    fn zero<T: Scalar>() -> Self::V<T> {
+        Self::splat(T::ZERO)
+    }
+
+    /// The sum of the lanes, as a tree.
+    #[inline(always)]
+    fn total<T: Scalar>(a: Self::V<T>) -> T {
+        let mut v = [T::ZERO; LANES];
+        Self::store(a, &mut v);
+        ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7]))
+    }
+}
+
+/// Plain Rust over arrays of eight, which the compiler turns into what every processor of the target has.
+pub(crate) struct Arrays<const FUSED: bool>;
+
+/// Without fused multiply-add: every processor.
+#[cfg(any(test, not(target_arch = "aarch64")))]
+pub(crate) type Portable = Arrays<false>;
+
+/// With fused multiply-add, for targets that always have it: on 64-bit ARM an array is two registers of NEON.
+#[cfg(any(test, target_arch = "aarch64"))]
+pub(crate) type Neon = Arrays<true>;
+
+#[inline(always)]
+fn each<T: Scalar>(f: impl Fn(usize) -> T) -> Lanes<T> {
+    let mut out = [T::ZERO; LANES];
+    for l in 0..LANES {
+        out[l] = f(l);
+    }
+    out
+}
+
+impl<const FUSED: bool> Arch for Arrays<FUSED> {
+    type V<T: Scalar> = Lanes<T>;
+    fn call<J: Job>(job: J) -> J::Out {
+        job.run::<Self>()
+    }
+    #[inline(always)]
+    fn splat<T: Scalar>(v: T) -> Lanes<T> {
+        [v; LANES]
+    }
+    #[inline(always)]
+    fn load<T: Scalar>(from: &Lanes<T>) -> Lanes<T> {
+        *from
+    }
+    #[inline(always)]
+    fn store<T: Scalar>(v: Lanes<T>, to: &mut Lanes<T>) {
+        *to = v;
+    }
+    #[inline(always)]
+    fn add<T: Scalar>(a: Lanes<T>, b: Lanes<T>) -> Lanes<T> {
+        each(|l| a[l] + b[l])
+    }
+    #[inline(always)]
+    fn sub<T: Scalar>(a: Lanes<T>, b: Lanes<T>) -> Lanes<T> {
+        each(|l| a[l] - b[l])
+    }
+    #[inline(always)]
+    fn mul<T: Scalar>(a: Lanes<T>, b: Lanes<T>) -> Lanes<T> {
+        each(|l| a[l] * b[l])
+    }
+    #[inline(always)]
+    fn div<T: Scalar>(a: Lanes<T>, b: Lanes<T>) -> Lanes<T> {
+        each(|l| a[l] / b[l])
+    }
+    #[inline(always)]
+    fn sqrt<T: Scalar>(a: Lanes<T>) -> Lanes<T> {
+        each(|l| a[l].root())
+    }
+    #[inline(always)]
+    fn madd<T: Scalar>(a: Lanes<T>, b: Lanes<T>, c: Lanes<T>) -> Lanes<T> {
+        if FUSED { each(|l| a[l].mul_add(b[l], c[l])) } else { each(|l| a[l] * b[l] + c[l]) }
+    }
+    #[inline(always)]
+    fn positive<T: Scalar>(a: Lanes<T>) -> Lanes<T> {
+        Self::where_positive(a, a)
+    }
+    #[inline(always)]
+    fn where_positive<T: Scalar>(condition: Lanes<T>, a: Lanes<T>) -> Lanes<T> {
+        each(|l| if condition[l] > T::ZERO { a[l] } else { T::ZERO })
+    }
+    #[inline(always)]
+    fn load_f32<T: Scalar>(from: &Lanes<f32>) -> Lanes<T> {
+        each(|l| T::of_f32(from[l]))
+    }
+    #[inline(always)]
+    fn transpose<T: Scalar>(rows: [Lanes<T>; LANES]) -> [Lanes<T>; LANES] {
+        let mut out = rows;
+        for i in 0..LANES {
+            for j in 0..LANES {
+                out[i][j] = rows[j][i];
+            }
+        }
+        out
+    }
+}
+
+/// AVX2 with fused multiply-add. Its operations must only be reached through [`dispatch`].
+#[cfg(target_arch = "x86_64")]
+pub struct Avx2;
+
+/// AVX-512 (F, DQ and VL). Its operations must only be reached through [`dispatch`].
+#[cfg(target_arch = "x86_64")]
+pub struct Avx512;
+
+/// Makes an [`Arch`] of the operations on its [`x86::Registers`].
+#[cfg(target_arch = "x86_64")]
+macro_rules! arch {
+    ($name:ident, $with:ident) => {
+        impl Arch for $name {
+            type V<T: Scalar> = <T as Registers<Self>>::V;
+            #[inline(always)]
+            fn call<J: Job>(job: J) -> J::Out {
+                // SAFETY: this is reached only from code that `dispatch` runs after it has found the instructions.
+                unsafe { $with(job) }
+            }
+            #[inline(always)]
+            fn splat<T: Scalar>(v: T) -> Self::V<T> {
+                <T as Registers<Self>>::splat(v)
+            }
+            #[inline(always)]
+            fn load<T: Scalar>(from: &Lanes<T>) -> Self::V<T> {
+                <T as Registers<Self>>::load(from)
+            }
+            #[inline(always)]
+            fn load_f32<T: Scalar>(from: &Lanes<f32>) -> Self::V<T> {
+                <T as Registers<Self>>::load_f32(from)
+            }
+            #[inline(always)]
+            fn add<T: Scalar>(a: Self::V<T>, b: Self::V<T>) -> Self::V<T> {
+                <T as Registers<Self>>::add(a, b)
+            }
+            #[inline(always)]
+            fn sub<T: Scalar>(a: Self::V<T>, b: Self::V<T>) -> Self::V<T> {
+                <T as Registers<Self>>::sub(a, b)
+            }
+            #[inline(always)]
+            fn mul<T: Scalar>(a: Self::V<T>, b: Self::V<T>) -> Self::V<T> {
+                <T as Registers<Self>>::mul(a, b)
+            }
+            #[inline(always)]
+            fn div<T: Scalar>(a: Self::V<T>, b: Self::V<T>) -> Self::V<T> {
+                <T as Registers<Self>>::div(a, b)
+            }
+            #[inline(always)]
+            fn sqrt<T: Scalar>(a: Self::V<T>) -> Self::V<T> {
+                <T as Registers<Self>>::sqrt(a)
+            }
+            #[inline(always)]
+            fn madd<T: Scalar>(a: Self::V<T>, b: Self::V<T>, c: Self::V<T>) -> Self::V<T> {
+                <T as Registers<Self>>::madd(a, b, c)
+            }
+            #[inline(always)]
+            fn positive<T: Scalar>(a: Self::V<T>) -> Self::V<T> {
+                <T as Registers<Self>>::positive(a)
+            }
+            #[inline(always)]
+            fn where_positive<T: Scalar>(condition: Self::V<T>, a: Self::V<T>) -> Self::V<T> {
+                <T as Registers<Self>>::where_positive(condition, a)
+            }
+            #[inline(always)]
+            fn store<T: Scalar>(v: Self::V<T>, to: &mut Lanes<T>) {
+                <T as Registers<Self>>::store(v, to);
+            }
+            #[inline(always)]
+            fn transpose<T: Scalar>(rows: [Self::V<T>; LANES]) -> [Self::V<T>; LANES] {
+                <T as Registers<Self>>::transpose(rows)
+            }
+        }
+    };
+}
+#[cfg(target_arch = "x86_64")]
+arch!(Avx2, with_avx2);
+#[cfg(target_arch = "x86_64")]
+arch!(Avx512, with_avx512);
+
+/// Asks for the memory of a slice's first and last cache lines ahead of its use; changes no result.
+#[inline(always)]
+pub(crate) fn prefetch<T>(slice: &[T]) {
+    #[cfg(target_arch = "x86_64")]
+    if let (Some(first), Some(last)) = (slice.first(), slice.last()) {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: a prefetch reads nothing that the program sees; SSE is part of the target.
+        unsafe {
+            _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(first).cast());
+            _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(last).cast());
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = slice;
+}
+
+/// Work that is compiled once per instruction set. `run` must be `#[inline(always)]`.
+pub(crate) trait Job {
+    type Out;
+    fn run<A: Arch>(self) -> Self::Out;
+}
+
+/// Runs the job with the best instructions this processor has.
+#[inline]
+pub(crate) fn dispatch<J: Job>(job: J) -> J::Out {
+    #[cfg(target_arch = "x86_64")]
+    {
+        if is_x86_feature_detected!("avx512f")
+            && is_x86_feature_detected!("avx512dq")
+            && is_x86_feature_detected!("avx512vl")
+        {
+            // SAFETY: the features that `with_avx512` is compiled for were found on this processor in the lines above;
+            // a processor with them has AVX2 and FMA.
+            return unsafe { with_avx512(job) };
+        }
+        if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
+            // SAFETY: the two features that `with_avx2` is compiled for were found on this processor in the line above.
+            return unsafe { with_avx2(job) };
+        }
+    }
+    #[cfg(target_arch = "aarch64")]
+    return job.run::<Neon>();
+    #[cfg(not(target_arch = "aarch64"))]
+    job.run::<Portable>()
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma")]
+#[inline(never)]
+fn with_avx2<J: Job>(job: J) -> J::Out {
+    job.run::<Avx2>()
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512dq,avx512vl,avx2,fma")]
+#[inline(never)]
+fn with_avx512<J: Job>(job: J) -> J::Out {
+    job.run::<Avx512>()
+}

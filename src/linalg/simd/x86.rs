@@ -1,0 +1,274 @@
+//! The registers of x86-64 processors: vectors of eight with AVX2 and with AVX-512.
+
+use std::arch::x86_64::*;
+
+use super::{Avx2, Avx512, LANES, Lanes};
+
+/// The operations of [`super::Arch`] on one number type, in the registers of instruction set `A`.
+pub trait Registers<A>: Sized {
+    type V: Copy;
+    fn splat(v: Self) -> Self::V;
+    fn load(from: &Lanes<Self>) -> Self::V;
+    fn store(v: Self::V, to: &mut Lanes<Self>);
+    fn add(a: Self::V, b: Self::V) -> Self::V;
+    fn sub(a: Self::V, b: Self::V) -> Self::V;
+    fn mul(a: Self::V, b: Self::V) -> Self::V;
+    fn div(a: Self::V, b: Self::V) -> Self::V;
+    fn sqrt(a: Self::V) -> Self::V;
+    fn madd(a: Self::V, b: Self::V, c: Self::V) -> Self::V;
+    fn positive(a: Self::V) -> Self::V;
+    fn where_positive(condition: Self::V, a: Self::V) -> Self::V;
+    fn load_f32(from: &Lanes<f32>) -> Self::V;
+    fn transpose(rows: [Self::V; LANES]) -> [Self::V; LANES];
+}
+
+// SAFETY, for every block of this file: these functions are reached only from code that `dispatch` runs after it has
+// found their instructions on the processor; loads and stores are unaligned ones within an array of eight.
+
+/// Eight f32 in one register of 256 bits, in both instruction sets: AVX-512 adds registers, masks and broadcasts from
+/// memory, which the compiler uses; vectors of sixteen would leave half of a padded row of units empty.
+macro_rules! single {
+    ($arch:ty) => {
+        impl Registers<$arch> for f32 {
+            type V = __m256;
+            #[inline(always)]
+            fn splat(v: f32) -> __m256 {
+                unsafe { _mm256_set1_ps(v) }
+            }
+            #[inline(always)]
+            fn load(from: &Lanes<f32>) -> __m256 {
+                unsafe { _mm256_loadu_ps(from.as_ptr()) }
+            }
+            #[inline(always)]
+            fn store(v: __m256, to: &mut Lanes<f32>) {
+                unsafe { _mm256_storeu_ps(to.as_mut_ptr(), v) }
+            }
+            #[inline(always)]
+            fn add(a: __m256, b: __m256) -> __m256 {
+                unsafe { _mm256_add_ps(a, b) }
+            }
+            #[inline(always)]
+            fn sub(a: __m256, b: __m256) -> __m256 {
+                unsafe { _mm256_sub_ps(a, b) }
+            }
+            #[inline(always)]
+            fn mul(a: __m256, b: __m256) -> __m256 {
+                unsafe { _mm256_mul_ps(a, b) }
+            }
+            #[inline(always)]
+            fn div(a: __m256, b: __m256) -> __m256 {
+                unsafe { _mm256_div_ps(a, b) }
+            }
+            #[inline(always)]
+            fn sqrt(a: __m256) -> __m256 {
+                unsafe { _mm256_sqrt_ps(a) }
+            }
+            #[inline(always)]
+            fn madd(a: __m256, b: __m256, c: __m256) -> __m256 {
+                unsafe { _mm256_fmadd_ps(a, b, c) }
+            }
+            #[inline(always)]
+            fn positive(a: __m256) -> __m256 {
+                unsafe { _mm256_max_ps(a, _mm256_setzero_ps()) }
+            }
+            #[inline(always)]
+            fn where_positive(condition: __m256, a: __m256) -> __m256 {
+                unsafe { _mm256_and_ps(_mm256_cmp_ps::<_CMP_GT_OQ>(condition, _mm256_setzero_ps()), a) }
+            }
+            #[inline(always)]
+            fn load_f32(from: &Lanes<f32>) -> __m256 {
+                <f32 as Registers<$arch>>::load(from)
+            }
+            #[inline(always)]
+            fn transpose(r: [__m256; LANES]) -> [__m256; LANES] {
+                unsafe {
+                    // pairs of rows, then quadruples within halves of a register, then the halves
+                    let (a0, a1) = (_mm256_unpacklo_ps(r[0], r[1]), _mm256_unpackhi_ps(r[0], r[1]));
+                    let (a2, a3) = (_mm256_unpacklo_ps(r[2], r[3]), _mm256_unpackhi_ps(r[2], r[3]));
+                    let (a4, a5) = (_mm256_unpacklo_ps(r[4], r[5]), _mm256_unpackhi_ps(r[4], r[5]));
+                    let (a6, a7) = (_mm256_unpacklo_ps(r[6], r[7]), _mm256_unpackhi_ps(r[6], r[7]));
+                    let (b0, b1) = (_mm256_shuffle_ps::<0x44>(a0, a2), _mm256_shuffle_ps::<0xEE>(a0, a2));
+                    let (b2, b3) = (_mm256_shuffle_ps::<0x44>(a1, a3), _mm256_shuffle_ps::<0xEE>(a1, a3));
+                    let (b4, b5) = (_mm256_shuffle_ps::<0x44>(a4, a6), _mm256_shuffle_ps::<0xEE>(a4, a6));
+                    let (b6, b7) = (_mm256_shuffle_ps::<0x44>(a5, a7), _mm256_shuffle_ps::<0xEE>(a5, a7));
+                    [
+                        _mm256_permute2f128_ps::<0x20>(b0, b4),
+                        _mm256_permute2f128_ps::<0x20>(b1, b5),
+                        _mm256_permute2f128_ps::<0x20>(b2, b6),
+                        _mm256_permute2f128_ps::<0x20>(b3, b7),
+                        _mm256_permute2f128_ps::<0x31>(b0, b4),
+                        _mm256_permute2f128_ps::<0x31>(b1, b5),
+                        _mm256_permute2f128_ps::<0x31>(b2, b6),
+                        _mm256_permute2f128_ps::<0x31>(b3, b7),
+                    ]
+                }
+            }
+        }
+    };
+}
+single!(Avx2);
+single!(Avx512);
+
+/// Two registers of four.
+type Pair = (__m256d, __m256d);
+
+#[inline(always)]
+fn transpose4(r: [__m256d; 4]) -> [__m256d; 4] {
+    unsafe {
+        let (a0, a1) = (_mm256_unpacklo_pd(r[0], r[1]), _mm256_unpackhi_pd(r[0], r[1]));
+        let (a2, a3) = (_mm256_unpacklo_pd(r[2], r[3]), _mm256_unpackhi_pd(r[2], r[3]));
+        [
+            _mm256_permute2f128_pd::<0x20>(a0, a2),
+            _mm256_permute2f128_pd::<0x20>(a1, a3),
+            _mm256_permute2f128_pd::<0x31>(a0, a2),
+            _mm256_permute2f128_pd::<0x31>(a1, a3),
+        ]
+    }
+}
+
+impl Registers<Avx2> for f64 {
+    type V = Pair;
+    #[inline(always)]
+    fn splat(v: f64) -> Pair {
+        let v = unsafe { _mm256_set1_pd(v) };
+        (v, v)
+    }
+    #[inline(always)]
+    fn load(from: &Lanes<f64>) -> Pair {
+        unsafe { (_mm256_loadu_pd(from.as_ptr()), _mm256_loadu_pd(from[4..].as_ptr())) }
+    }
+    #[inline(always)]
+    fn store(v: Pair, to: &mut Lanes<f64>) {
+        unsafe {
+            _mm256_storeu_pd(to.as_mut_ptr(), v.0);
+            _mm256_storeu_pd(to[4..].as_mut_ptr(), v.1);
+        }
+    }
+    #[inline(always)]
+    fn add(a: Pair, b: Pair) -> Pair {
+        unsafe { (_mm256_add_pd(a.0, b.0), _mm256_add_pd(a.1, b.1)) }
+    }
+    #[inline(always)]
+    fn sub(a: Pair, b: Pair) -> Pair {
+        unsafe { (_mm256_sub_pd(a.0, b.0), _mm256_sub_pd(a.1, b.1)) }
+    }
+    #[inline(always)]
+    fn mul(a: Pair, b: Pair) -> Pair {
+        unsafe { (_mm256_mul_pd(a.0, b.0), _mm256_mul_pd(a.1, b.1)) }
+    }
+    #[inline(always)]
+    fn div(a: Pair, b: Pair) -> Pair {
+        unsafe { (_mm256_div_pd(a.0, b.0), _mm256_div_pd(a.1, b.1)) }
+    }
+    #[inline(always)]
+    fn sqrt(a: Pair) -> Pair {
+        unsafe { (_mm256_sqrt_pd(a.0), _mm256_sqrt_pd(a.1)) }
+    }
+    #[inline(always)]
+    fn madd(a: Pair, b: Pair, c: Pair) -> Pair {
+        unsafe { (_mm256_fmadd_pd(a.0, b.0, c.0), _mm256_fmadd_pd(a.1, b.1, c.1)) }
+    }
+    #[inline(always)]
+    fn positive(a: Pair) -> Pair {
+        unsafe { (_mm256_max_pd(a.0, _mm256_setzero_pd()), _mm256_max_pd(a.1, _mm256_setzero_pd())) }
+    }
+    #[inline(always)]
+    fn load_f32(from: &Lanes<f32>) -> Pair {
+        unsafe { (_mm256_cvtps_pd(_mm_loadu_ps(from.as_ptr())), _mm256_cvtps_pd(_mm_loadu_ps(from[4..].as_ptr()))) }
+    }
+    #[inline(always)]
+    fn transpose(r: [Pair; LANES]) -> [Pair; LANES] {
+        let low = transpose4([r[0].0, r[1].0, r[2].0, r[3].0]);
+        let low_right = transpose4([r[4].0, r[5].0, r[6].0, r[7].0]);
+        let high = transpose4([r[0].1, r[1].1, r[2].1, r[3].1]);
+        let high_right = transpose4([r[4].1, r[5].1, r[6].1, r[7].1]);
+        [
+            (low[0], low_right[0]),
+            (low[1], low_right[1]),
+            (low[2], low_right[2]),
+            (low[3], low_right[3]),
+            (high[0], high_right[0]),
+            (high[1], high_right[1]),
+            (high[2], high_right[2]),
+            (high[3], high_right[3]),
+        ]
+    }
+    #[inline(always)]
+    fn where_positive(condition: Pair, a: Pair) -> Pair {
+        unsafe {
+            let zero = _mm256_setzero_pd();
+            (
+                _mm256_and_pd(_mm256_cmp_pd::<_CMP_GT_OQ>(condition.0, zero), a.0),
+                _mm256_and_pd(_mm256_cmp_pd::<_CMP_GT_OQ>(condition.1, zero), a.1),
+            )
+        }
+    }
+}
+
+impl Registers<Avx512> for f64 {
+    type V = __m512d;
+    #[inline(always)]
+    fn splat(v: f64) -> __m512d {
+        unsafe { _mm512_set1_pd(v) }
+    }
+    #[inline(always)]
+    fn load(from: &Lanes<f64>) -> __m512d {
+        unsafe { _mm512_loadu_pd(from.as_ptr()) }
+    }
+    #[inline(always)]
+    fn store(v: __m512d, to: &mut Lanes<f64>) {
+        unsafe { _mm512_storeu_pd(to.as_mut_ptr(), v) }
+    }
+    #[inline(always)]
+    fn add(a: __m512d, b: __m512d) -> __m512d {
+        unsafe { _mm512_add_pd(a, b) }
+    }
+    #[inline(always)]
+    fn sub(a: __m512d, b: __m512d) -> __m512d {
+        unsafe { _mm512_sub_pd(a, b) }
+    }
+    #[inline(always)]
+    fn mul(a: __m512d, b: __m512d) -> __m512d {
+        unsafe { _mm512_mul_pd(a, b) }
+    }
+    #[inline(always)]
+    fn div(a: __m512d, b: __m512d) -> __m512d {
+        unsafe { _mm512_div_pd(a, b) }
+    }
+    #[inline(always)]
+    fn sqrt(a: __m512d) -> __m512d {
+        unsafe { _mm512_sqrt_pd(a) }
+    }
+    #[inline(always)]
+    fn madd(a: __m512d, b: __m512d, c: __m512d) -> __m512d {
+        unsafe { _mm512_fmadd_pd(a, b, c) }
+    }
+    #[inline(always)]
+    fn positive(a: __m512d) -> __m512d {
+        unsafe { _mm512_max_pd(a, _mm512_setzero_pd()) }
+    }
+    #[inline(always)]
+    fn where_positive(condition: __m512d, a: __m512d) -> __m512d {
+        unsafe { _mm512_maskz_mov_pd(_mm512_cmp_pd_mask::<_CMP_GT_OQ>(condition, _mm512_setzero_pd()), a) }
+    }
+    #[inline(always)]
+    fn load_f32(from: &Lanes<f32>) -> __m512d {
+        unsafe { _mm512_cvtps_pd(_mm256_loadu_ps(from.as_ptr())) }
+    }
+    #[inline(always)]
+    fn transpose(rows: [__m512d; LANES]) -> [__m512d; LANES] {
+        let mut out = [[0.0; LANES]; LANES];
+        for (i, row) in rows.into_iter().enumerate() {
+            let mut lanes = [0.0; LANES];
+            <f64 as Registers<Avx512>>::store(row, &mut lanes);
+            for (j, v) in lanes.into_iter().enumerate() {
+                out[j][i] = v;
+            }
+        }
+        let mut columns = rows;
+        for (column, out) in columns.iter_mut().zip(&out) {
+            *column = <f64 as Registers<Avx512>>::load(out);
+        }
+        columns
+    }
+}
