@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::sync::Arc;
 
-use neuralcb::{Contexts, Error, Learner, ModelConfig, RewardModel};
+use neuralcb::{Contexts, Error, Estimates, Learner, ModelConfig, RewardModel};
 
 use crate::data::{Rounds, seed};
 
@@ -50,6 +50,8 @@ pub(crate) fn learner(config: &ModelConfig, rounds: &Rounds) -> Result<Box<dyn L
 pub struct Scoring {
     model: Arc<dyn RewardModel>,
     contexts: Contexts,
+    /// Used again in each run, as an experiment does from evaluation to evaluation.
+    estimates: Estimates,
 }
 
 impl Scoring {
@@ -57,12 +59,13 @@ impl Scoring {
     pub fn new(config: &ModelConfig, rounds: &Rounds, contexts: Contexts) -> Result<Self, Error> {
         let mut training = Training::new(config.clone(), rounds.clone())?;
         training.run();
-        Ok(Scoring { model: training.learner.model()?, contexts })
+        Ok(Scoring { model: training.learner.model()?, contexts, estimates: Estimates::default() })
     }
 
     /// Estimates all contexts.
-    pub fn run(&self) -> Result<(), Error> {
-        black_box(self.model.estimate(black_box(&self.contexts))?);
+    pub fn run(&mut self) -> Result<(), Error> {
+        self.model.estimate_into(black_box(&self.contexts), &mut self.estimates)?;
+        black_box(&self.estimates);
         Ok(())
     }
 }

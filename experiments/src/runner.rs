@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use neuralcb::bandit::{Synthetic, TestSet, Verdict, collect};
 use neuralcb::policy::{Behaviour, BehaviourConfig, pessimistic};
-use neuralcb::{Error, LoggedData, ModelConfig, RewardModel, Seed};
+use neuralcb::{Error, Estimates, LoggedData, ModelConfig, RewardModel, Seed};
 use rayon::prelude::*;
 
 use crate::names::{Algorithm, Dataset, TrainingMode};
@@ -163,6 +163,7 @@ fn run_pass(
     let mut results = Results::default();
     let mut known: Option<(Arc<dyn RewardModel>, Vec<Verdict>)> = None;
     let (mut t, mut train_seconds) = (0, 0.0);
+    let mut estimates = Estimates::default();
     for n in settings.checkpoints() {
         let start = Instant::now();
         while t < n {
@@ -181,7 +182,7 @@ fn run_pass(
         let verdicts = match known.take() {
             Some((old, verdicts)) if Arc::ptr_eq(&old, &model) => verdicts,
             _ => {
-                let estimates = model.estimate(test.contexts())?;
+                model.estimate_into(test.contexts(), &mut estimates)?;
                 let judge = |&(_, beta): &(Algorithm, Option<f64>)| {
                     let beta = beta.unwrap_or(0.0);
                     Ok(test.judge(&pessimistic(test.contexts(), &estimates, beta, pass.rounding)?))

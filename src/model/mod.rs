@@ -58,10 +58,18 @@ pub trait RewardModel: Send + Sync {
 
     /// Mean and width of every pair, in parallel over blocks of rounds; the same bits with any number of threads.
     fn estimate(&self, contexts: &Contexts) -> Result<Estimates, Error> {
+        let mut out = Estimates::default();
+        self.estimate_into(contexts, &mut out)?;
+        Ok(out)
+    }
+
+    /// As [`RewardModel::estimate`], into memory that is used again: what `out` held is overwritten.
+    fn estimate_into(&self, contexts: &Contexts, out: &mut Estimates) -> Result<(), Error> {
         if contexts.layout() != self.layout() {
             return Err(Error::Layout { expected: self.layout(), got: contexts.layout() });
         }
-        let mut out = Estimates { mean: vec![0.0; contexts.n_pairs()], width: vec![0.0; contexts.n_pairs()] };
+        out.mean.resize(contexts.n_pairs(), 0.0);
+        out.width.resize(contexts.n_pairs(), 0.0);
         let mut blocks = Vec::new();
         let (mut mean, mut width) = (&mut out.mean[..], &mut out.width[..]);
         let step = (PAIRS_PER_BLOCK / self.layout().n_actions).max(1);
@@ -75,7 +83,7 @@ pub trait RewardModel: Send + Sync {
             blocks.push((rounds, own_mean, own_width));
         }
         blocks.into_par_iter().for_each(|(rounds, mean, width)| self.estimate_rounds(contexts, rounds, mean, width));
-        Ok(out)
+        Ok(())
     }
 }
 

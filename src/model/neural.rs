@@ -224,7 +224,7 @@ impl<T: Scalar> Neural<T> {
         let d = self.layout.dim;
         for (row, &i) in sorted.iter().enumerate() {
             let i = i as usize;
-            batch.set(&self.net, row, &self.replay.x[i * d..(i + 1) * d], self.replay.rewards[i]);
+            batch.set::<A>(&self.net, row, &self.replay.x[i * d..(i + 1) * d], self.replay.rewards[i]);
         }
         let blocks =
             || starts.windows(2).map(|w| w[0] as usize..w[1] as usize).enumerate().filter(|(_, r)| !r.is_empty());
@@ -243,6 +243,9 @@ impl<T: Scalar> Neural<T> {
         std::mem::swap(drawn, ahead);
         draw(&mut self.batches, next_n, ahead);
         *ahead_of = next_n;
+        if self.replay.x.len() < CACHED {
+            return;
+        }
         let d = self.layout.dim;
         for &i in ahead.iter() {
             // round next_n may not have come yet
@@ -276,6 +279,9 @@ impl<T: Scalar> Neural<T> {
         }
     }
 }
+
+/// Numbers of a log that a second cache of 512 kB holds: fewer need not be asked for ahead.
+const CACHED: usize = 1 << 16;
 
 /// Fills `rounds` with draws from 0..n, with replacement.
 #[inline(always)]

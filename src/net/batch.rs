@@ -66,8 +66,8 @@ impl<T: Scalar> Batch<T> {
 
     /// Sets one row.
     #[inline(always)]
-    pub(crate) fn set(&mut self, net: &Net, row: usize, x: &[f32], reward: f64) {
-        net.write_input(x, &mut self.input[row * net.n_in..(row + 1) * net.n_in]);
+    pub(crate) fn set<A: Arch>(&mut self, net: &Net, row: usize, x: &[f32], reward: f64) {
+        net.write_input_in::<T, A>(x, &mut self.input[row * net.n_in..(row + 1) * net.n_in]);
         self.rewards[row] = T::of(reward);
     }
 

@@ -38,7 +38,7 @@ pub(crate) use wide::{ROWS, Wide};
 use crate::data::Layout;
 use crate::error::{Error, at_least};
 use crate::linalg::scalar::Scalar;
-use crate::linalg::simd::LANES;
+use crate::linalg::simd::{Arch, LANES, lanes, lanes_mut};
 
 /// The factor in front of the output layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -252,6 +252,24 @@ impl Net {
             for (x, out) in x.iter().zip(out) {
                 *out = T::of_f32(*x);
             }
+        }
+    }
+
+    /// As [`Net::write_input`], inside a job.
+    #[inline(always)]
+    pub(crate) fn write_input_in<T: Scalar, A: Arch>(&self, x: &[f32], out: &mut [T]) {
+        let d = x.len();
+        if self.config.duplicate_input || d < LANES {
+            return self.write_input(x, out);
+        }
+        let out = &mut out[..d];
+        let mut at = 0;
+        while at < d {
+            // the last vector overlaps the one before
+            at = at.min(d - LANES);
+            let v = A::load_f32(&lanes(&x[at..at + LANES])[0]);
+            A::store(v, &mut lanes_mut(&mut out[at..at + LANES])[0]);
+            at += LANES;
         }
     }
 }

@@ -184,7 +184,7 @@ impl Net {
         x: &[f32],
         out: &mut Tangents<T>,
     ) {
-        self.write_input(x, self.input_mut(out, 1));
+        self.write_input_in::<T, A>(x, self.input_mut(out, 1));
         self.project::<T, A>(self.block(&params.first, block), 0..1, out);
         self.pass::<T, A>(&params.rest, out);
     }
