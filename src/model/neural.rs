@@ -220,7 +220,7 @@ impl<T: Scalar> Neural<T> {
     #[inline(always)]
     fn step_batch<A: Arch>(&mut self) {
         self.sort_batch();
-        let Work { batch, sorted, starts, .. } = &mut self.work;
+        let Work { batch, sorted, starts, ahead, .. } = &mut self.work;
         let d = self.layout.dim;
         for (row, &i) in sorted.iter().enumerate() {
             let i = i as usize;
@@ -228,7 +228,16 @@ impl<T: Scalar> Neural<T> {
         }
         let blocks =
             || starts.windows(2).map(|w| w[0] as usize..w[1] as usize).enumerate().filter(|(_, r)| !r.is_empty());
-        self.net.batch_gradient::<T, A>(&self.weights, blocks(), batch);
+        // The next batch's rows are asked for a few at a time, while this one's are computed.
+        let (Replay { x, rewards, .. }, last) = (&self.replay, self.replay.rewards.len() - 1);
+        self.net.batch_gradient::<T, A>(&self.weights, blocks(), batch, |rows| {
+            for &i in ahead[rows].iter().filter(|_| x.len() >= CACHED) {
+                // the round that comes next is not here yet
+                let i = (i as usize).min(last);
+                prefetch(&x[i * d..(i + 1) * d]);
+                prefetch(&rewards[i..=i]);
+            }
+        });
         self.net.batch_step::<T, A>(blocks(), batch, self.stepper.begin(self.t, &mut self.weights));
     }
 
@@ -243,16 +252,6 @@ impl<T: Scalar> Neural<T> {
         std::mem::swap(drawn, ahead);
         draw(&mut self.batches, next_n, ahead);
         *ahead_of = next_n;
-        if self.replay.x.len() < CACHED {
-            return;
-        }
-        let d = self.layout.dim;
-        for &i in ahead.iter() {
-            // round next_n may not have come yet
-            let i = (i as usize).min(n - 1);
-            prefetch(&self.replay.x[i * d..(i + 1) * d]);
-            prefetch(&self.replay.rewards[i..=i]);
-        }
     }
 
     /// Sorts the drawn rounds by block.

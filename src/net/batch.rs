@@ -23,7 +23,7 @@ pub(crate) struct Batch<T> {
     /// Lane sums of e·s·h_{L−1} per unit, and of e.
     output: Vec<Tile<T>>,
     output_bias: Tile<T>,
-    /// One vector of parameters.
+    /// The gradient of the vectors of parameters, in the shape of all but W_1.
     grad: Vec<T>,
     wide: Wide<T>,
 }
@@ -59,7 +59,7 @@ impl<T: Scalar> Batch<T> {
             layers: layers.collect(),
             output: tiles(true),
             output_bias: zero_tile(),
-            grad: vec![T::ZERO; net.ld],
+            grad: vec![T::ZERO; net.rest_len],
             wide: Wide::new(net),
         }
     }
@@ -84,13 +84,15 @@ impl<T: Scalar> Batch<T> {
 
 impl Net {
     /// The gradient of the batch's loss, whose rows are sorted by block; `blocks` gives the rows of each block that
-    /// has any. What it leaves in `batch` is for [`Net::batch_step`].
+    /// has any. What it leaves in `batch` is for [`Net::batch_step`]. Before the rows of each tile pass, `meanwhile` is
+    /// told of them.
     #[inline(always)]
     pub(crate) fn batch_gradient<T: Scalar, A: Arch>(
         &self,
         weights: &Params<T>,
         blocks: impl Iterator<Item = (usize, Range<usize>)>,
         batch: &mut Batch<T>,
+        mut meanwhile: impl FnMut(Range<usize>),
     ) {
         let (ld, n) = (self.ld, batch.rewards.len());
         for (block, rows) in blocks {
@@ -103,6 +105,7 @@ impl Net {
         let mut start = 0;
         while start < n {
             let end = (start + ROWS).min(n);
+            meanwhile(start..end);
             if end - start > LANES {
                 self.batch_tile::<T, A, 2>(&weights.rest, start..end, batch);
             } else {
@@ -179,13 +182,16 @@ impl Net {
             let own = &layers[l];
             for (at, sums) in [(layer.bias, &own.bias), (layer.gain, &own.gain), (layer.offset, &own.offset)] {
                 if let Some(at) = at {
-                    step.rest(at..at + ld).along::<A>(totals::<T, A>(sums, grad));
+                    totals::<T, A>(sums, &mut grad[at..at + ld]);
                 }
             }
         }
-        step.rest(self.output..self.output + ld).along::<A>(totals::<T, A>(output, grad));
+        totals::<T, A>(output, &mut grad[self.output..self.output + ld]);
         if let Some(at) = self.output_bias {
-            step.rest(at..at + LANES).along::<A>(&totals::<T, A>(&[*output_bias], grad)[..LANES]);
+            totals::<T, A>(&[*output_bias], &mut grad[at..at + LANES]);
+        }
+        for run in &self.vectors {
+            step.rest(run.clone()).along::<A>(&grad[run.clone()]);
         }
     }
 
@@ -202,7 +208,7 @@ fn add_to<T: Scalar, A: Arch, const N: usize>(v: Reg<A, T, N>, sum: &mut Tile<T>
 
 /// The sum over lanes of each tile, eight tiles at a time.
 #[inline(always)]
-fn totals<'a, T: Scalar, A: Arch>(tiles: &[Tile<T>], out: &'a mut [T]) -> &'a [T] {
+fn totals<T: Scalar, A: Arch>(tiles: &[Tile<T>], out: &mut [T]) {
     for (tiles, out) in tiles.chunks(LANES).zip(out.chunks_exact_mut(LANES)) {
         let mut block = [A::zero::<T>(); LANES];
         for (v, tile) in block.iter_mut().zip(tiles) {
@@ -214,5 +220,4 @@ fn totals<'a, T: Scalar, A: Arch>(tiles: &[Tile<T>], out: &'a mut [T]) -> &'a [T
         }
         A::store(sum, out.try_into().expect("eight lanes"));
     }
-    out
 }

@@ -7,7 +7,7 @@ use super::optim::Step;
 use super::{Factor, Net, Tangents};
 use crate::linalg::cholesky;
 use crate::linalg::scalar::Scalar;
-use crate::linalg::simd::{Arch, Job, LANES, Lanes, lanes, lanes_mut, map};
+use crate::linalg::simd::{Arch, Job, Lanes, lanes, lanes_mut, map};
 
 impl Net {
     /// first, rest += e·∇f (or e·(∇f)² if `SQUARE`) of the first row; `first` is the part of W_1 that its block has.
@@ -32,18 +32,16 @@ impl Net {
         mut step: Step<'_, T>,
     ) {
         let ld = self.ld;
-        let mut scratch = std::mem::take(&mut tangents.scratch);
-        let scaled = &mut scratch[..ld];
+        let (mut scratch, mut grad) = (std::mem::take(&mut tangents.scratch), std::mem::take(&mut tangents.grad));
         step.first(self.blocks(0..block)).still::<A>();
         step.first(self.blocks(block + 1..self.n_blocks)).still::<A>();
         for group in &self.groups {
             let Some(u) = tangents.factor(group.u) else {
-                scaled[..LANES].fill(T::ZERO);
-                scaled[0] = e;
-                step.rest(group.at..group.at + LANES).along::<A>(&scaled[..LANES]);
+                grad[group.at] = e;
                 continue;
             };
-            let (u, e) = (lanes(u), A::splat(e));
+            let (u, e) = (lanes(&u[..ld]), A::splat(e));
+            let scaled = if group.n_in.is_none() { &mut grad[group.at..group.at + ld] } else { &mut scratch[..ld] };
             map!(A, &mut *scaled, |i, _| A::mul(e, A::load(&u[i])));
             match (group.n_in, group.u) {
                 (Some(n_in), Factor::DeltaZ(0)) => {
@@ -53,10 +51,13 @@ impl Net {
                     let part = step.rest(group.at..group.at + n_in * ld);
                     part.outer::<A>(&tangents.layers[l - 1].h, ld, n_in, scaled, ld);
                 }
-                _ => step.rest(group.at..group.at + ld).along::<A>(scaled),
+                _ => {}
             }
         }
-        tangents.scratch = scratch;
+        for run in &self.vectors {
+            step.rest(run.clone()).along::<A>(&grad[run.clone()]);
+        }
+        (tangents.scratch, tangents.grad) = (scratch, grad);
     }
 
     /// ⟨∇f(x_i), ∇f(y_j)⟩ for all i, j: Σ over the groups of (u_i·u_j)(v_i·v_j), where the inputs of W_1 meet only

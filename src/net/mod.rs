@@ -25,6 +25,8 @@ mod tangent;
 mod tensors;
 mod wide;
 
+use std::ops::Range;
+
 use serde::{Deserialize, Serialize};
 
 pub(crate) use batch::Batch;
@@ -150,6 +152,8 @@ pub struct Net {
     output_bias: Option<usize>,
     rest_len: usize,
     groups: Vec<Group>,
+    /// Where vectors of parameters (output layer, gain, offset, biases) lie side by side in `rest`.
+    vectors: Vec<Range<usize>>,
 }
 
 impl Net {
@@ -183,7 +187,9 @@ impl Net {
         let output = place(ld);
         let output_bias = config.biases.then(|| place(LANES));
         let groups = groups(config.width, &layers, output, output_bias);
-        Ok(Net { n_in, n_blocks: layout.n_blocks(), ld, layers, output, output_bias, rest_len: len, groups, config })
+        let vectors = vectors(&layers, config.width * ld, len);
+        let n_blocks = layout.n_blocks();
+        Ok(Net { n_in, n_blocks, ld, layers, output, output_bias, rest_len: len, groups, vectors, config })
     }
 
     /// The settings.
@@ -272,6 +278,19 @@ impl Net {
             at += LANES;
         }
     }
+}
+
+/// The stretches of `rest` between the weight matrices of the hidden layers, each `weight_len` long.
+fn vectors(layers: &[Layer], weight_len: usize, rest_len: usize) -> Vec<Range<usize>> {
+    let mut runs = Vec::new();
+    let mut start = 0;
+    for layer in &layers[1..] {
+        runs.push(start..layer.weight);
+        start = layer.weight + weight_len;
+    }
+    runs.push(start..rest_len);
+    runs.retain(|run| !run.is_empty());
+    runs
 }
 
 /// The parameter groups in their fixed order; in each, the gradient of f is v uᵀ, or u where there is no input.

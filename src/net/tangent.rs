@@ -30,8 +30,9 @@ pub struct Tangents<T> {
     /// s·h_{L−1}.
     output: Vec<T>,
     f: Vec<T>,
-    /// rows × ld, for products.
+    /// One row of units, and all parameters but W_1: for the gradient of one row.
     pub(super) scratch: Vec<T>,
+    pub(super) grad: Vec<T>,
     /// 1 for the m real units, 0 for the padding.
     real: Vec<T>,
 }
@@ -77,7 +78,8 @@ impl<T: Scalar> Tangents<T> {
             layers,
             output: array(),
             f: vec![T::ZERO; rows],
-            scratch: array(),
+            scratch: vec![T::ZERO; net.ld],
+            grad: vec![T::ZERO; net.rest_len],
             real: (0..net.ld).map(|i| if i < net.config.width { T::ONE } else { T::ZERO }).collect(),
         }
     }
@@ -88,6 +90,7 @@ impl<T: Scalar> Tangents<T> {
     }
 
     /// The array of a factor u (rows × ld); `None` stands for ones.
+    #[inline(always)]
     pub(super) fn factor(&self, factor: Factor) -> Option<&[T]> {
         match factor {
             // without layer norm y and z are the same
