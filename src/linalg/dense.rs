@@ -42,20 +42,32 @@ struct Multiply<'a, T> {
 /// Inputs taken at a time: their weights to three vectors of outputs fill half of a first cache of 32 kB.
 const STRETCH: usize = 128;
 
+/// Rows from which on it pays to copy a stretch of weights to where they lie side by side.
+const PACKED_ROWS: usize = 64;
+
 impl<T: Scalar> Job for Multiply<'_, T> {
     type Out = ();
 
     #[inline(always)]
     fn run<A: Arch>(self) {
         let Multiply { x, stride, n_in, w, ld, z } = self;
-        let columns = ld / LANES;
+        let (z, columns) = (lanes_mut(z), ld / LANES);
+        let rows = z.len() / columns;
+        let mut packed = [[T::ZERO; LANES]; 3 * STRETCH];
         let mut from = 0;
         while from < n_in {
             let n = STRETCH.min(n_in - from);
             let w = &lanes(w)[from * columns..(from + n) * columns];
-            let mut tile = Tile { x: &x[from..], stride, n, w, columns, z: lanes_mut(z), add: from > 0 };
             over_columns!(columns, col, C in [3 2 1], {
-                let (rows, mut r) = (tile.z.len() / columns, 0);
+                let (x, add) = (&x[from..], from > 0);
+                let mut tile = Tile { x, stride, n, w, w_columns: columns, w_col: col, columns, z: &mut *z, add };
+                if rows >= PACKED_ROWS {
+                    for (to, from) in packed.chunks_exact_mut(C).zip(w.chunks_exact(columns)) {
+                        to.copy_from_slice(&from[col..col + C]);
+                    }
+                    tile = Tile { w: &packed[..n * C], w_columns: C, w_col: 0, ..tile };
+                }
+                let mut r = 0;
                 while r + 4 <= rows {
                     tile.run::<A, 4, C>(r, col);
                     r += 4;
@@ -77,7 +89,10 @@ struct Tile<'a, T> {
     x: &'a [T],
     stride: usize,
     n: usize,
+    /// The weights, `w_columns` vectors per input, those of the tile from `w_col` on.
     w: &'a [Lanes<T>],
+    w_columns: usize,
+    w_col: usize,
     columns: usize,
     z: &'a mut [Lanes<T>],
     /// Whether the sums go on from `z`.
@@ -101,8 +116,8 @@ impl<T: Scalar> Tile<'_, T> {
                 }
             }
         }
-        for (j, w) in self.w.chunks_exact(self.columns).enumerate() {
-            let w = &w[col..col + C];
+        for (j, w) in self.w.chunks_exact(self.w_columns).enumerate() {
+            let w = &w[self.w_col..self.w_col + C];
             let mut wj = [A::zero::<T>(); C];
             for c in 0..C {
                 wj[c] = A::load(&w[c]);
