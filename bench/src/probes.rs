@@ -40,7 +40,8 @@ pub static PROBES: &[Probe] = &[
     probe("synthetic-score", "row", 6000, 2, || tasks::synthetic_score(20, 200)),
     probe("mnist-s-step", "round", 2, 1, || tasks::mnist_s(2)),
     probe("mnist-b-step", "Adam step", 2, 1, || tasks::mnist_b(2)),
-    probe("mnist-score-dense", "pair", 320, 1, || tasks::mnist_score(1, 32, false)),
+    // as many rows as a dense product packs its weights for
+    probe("mnist-score-dense", "pair", 640, 1, || tasks::mnist_score(1, 64, false)),
     probe("mnist-score-sparse", "pair", 320, 1, || tasks::mnist_score(1, 32, true)),
     probe("kernel-score", "row", 600, 1, || tasks::kernel_score(250, 20)),
     probe("kernel-score-disjoint", "pair", 3000, 1, || tasks::kernel_score_disjoint(300, 100)),

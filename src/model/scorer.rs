@@ -107,15 +107,15 @@ impl<T: Scalar> Job for ScoreDiagonal<'_, T> {
                     net.tall_product::<T, A, false>(theta.parts(net, block, self.group.action).0, self.tall, 2);
                 }
             }
-            for (i, own) in rows.chunks(ROWS).enumerate() {
-                for (x, _) in rows[i * ROWS + own.len()..].iter().take(ROWS) {
+            for (i, tile) in rows.chunks(ROWS).enumerate() {
+                // the rows of the next tile
+                for (x, _) in rows[i * ROWS + tile.len()..].iter().take(ROWS) {
                     prefetch(x);
                 }
-                let rows = own;
-                if rows.len() > LANES {
-                    self.tile::<A, 2>(rows, i * ROWS);
+                if tile.len() > LANES {
+                    self.tile::<A, 2>(tile, i * ROWS);
                 } else {
-                    self.tile::<A, 1>(rows, i * ROWS);
+                    self.tile::<A, 1>(tile, i * ROWS);
                 }
             }
         }

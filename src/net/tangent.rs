@@ -9,8 +9,6 @@
 //! h_l = max(y_l, 0)                            δh_l = W_{l+1}ᵀ δz_{l+1},  δh_{L−1} = s·W_L
 //! ```
 
-use std::ops::Range;
-
 use super::{Factor, Group, Net, Params};
 use crate::linalg::dense::{dot, multiply};
 use crate::linalg::scalar::Scalar;
@@ -188,31 +186,31 @@ impl Net {
         out: &mut Tangents<T>,
     ) {
         self.write_input_in::<T, A>(x, self.input_mut(out, 1));
-        self.project::<T, A>(self.block(&params.first, block), 0..1, out);
+        self.project::<T, A>(self.block(&params.first, block), out);
         self.pass::<T, A>(&params.rest, out);
     }
 
     /// As [`Net::tangents`], inside a job.
     #[inline(always)]
-    pub(crate) fn tangents_in<T: Scalar, A: Arch>(&self, first: &[T], rest: &[T], input: &[T], out: &mut Tangents<T>) {
+    fn tangents_in<T: Scalar, A: Arch>(&self, first: &[T], rest: &[T], input: &[T], out: &mut Tangents<T>) {
         let rows = input.len() / self.n_in;
         out.rows = rows;
         out.input[..input.len()].copy_from_slice(input);
-        self.project::<T, A>(first, 0..rows, out);
+        self.project::<T, A>(first, out);
         self.pass::<T, A>(rest, out);
     }
 
-    /// z_1 = W_1 x of the given rows, whose inputs are in place and lie in the block `first`.
+    /// z_1 = W_1 x of all rows, whose inputs are in place and lie in the block `first`.
     #[inline(always)]
-    pub(crate) fn project<T: Scalar, A: Arch>(&self, first: &[T], rows: Range<usize>, out: &mut Tangents<T>) {
-        let input = &out.input[rows.start * self.n_in..rows.end * self.n_in];
-        let z = &mut out.layers[0].h[rows.start * self.ld..rows.end * self.ld];
+    fn project<T: Scalar, A: Arch>(&self, first: &[T], out: &mut Tangents<T>) {
+        let input = &out.input[..out.rows * self.n_in];
+        let z = &mut out.layers[0].h[..out.rows * self.ld];
         multiply::<T, A>(input, self.n_in, self.n_in, first, self.ld, z);
     }
 
     /// Everything after [`Net::project`], forward and backward, for all rows.
     #[inline(always)]
-    pub(crate) fn pass<T: Scalar, A: Arch>(&self, rest: &[T], out: &mut Tangents<T>) {
+    fn pass<T: Scalar, A: Arch>(&self, rest: &[T], out: &mut Tangents<T>) {
         match self.ld / LANES {
             1 => A::call(Pass::<T, 1> { net: self, rest, out }),
             2 => A::call(Pass::<T, 2> { net: self, rest, out }),
@@ -349,7 +347,7 @@ impl Net {
     }
 
     /// Sets the number of rows and gives their inputs, to be filled before [`Net::project`].
-    pub(crate) fn input_mut<'a, T: Scalar>(&self, tangents: &'a mut Tangents<T>, rows: usize) -> &'a mut [T] {
+    fn input_mut<'a, T: Scalar>(&self, tangents: &'a mut Tangents<T>, rows: usize) -> &'a mut [T] {
         tangents.rows = rows;
         &mut tangents.input[..rows * self.n_in]
     }
