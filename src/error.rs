@@ -68,6 +68,11 @@ pub enum Error {
         /// What the contexts are.
         got: Layout,
     },
+    /// Off-policy evaluation of a log that does not tell how likely its choices were.
+    #[error(
+        "the log has no propensities: off-policy evaluation needs the behaviour policy's probability of each choice"
+    )]
+    NoPropensities,
     /// A matrix that should be positive definite is not.
     #[error("matrix is not positive definite at pivot {pivot}: increase `lambda`")]
     NotPositiveDefinite {

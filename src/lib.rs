@@ -40,6 +40,7 @@ mod error;
 mod linalg;
 pub mod model;
 pub mod net;
+pub mod ope;
 pub mod policy;
 mod seed;
 

@@ -318,7 +318,7 @@ fn logged_actions_come_as_often_as_their_propensities_say() {
     {
         let bandit = bandit(form);
         let behaviour = || Behaviour::new(&config, bandit.layout()).unwrap();
-        let log = collect(&bandit, &mut behaviour(), N, Seed::new(10)).unwrap();
+        let log = collect(&bandit, &mut behaviour(), N, Seed::new(10)).unwrap().log;
         let expected = bandit.expected_rewards(log.contexts());
         // a second policy that sees the same log must name the same probabilities
         let mut again = behaviour();
@@ -355,7 +355,7 @@ fn a_log_is_a_function_of_its_seed() {
         let bandit = bandit(form);
         let log = |seed| {
             let mut behaviour = Behaviour::new(&config, bandit.layout()).unwrap();
-            let log = collect(&bandit, &mut behaviour, 50, Seed::new(seed)).unwrap();
+            let log = collect(&bandit, &mut behaviour, 50, Seed::new(seed)).unwrap().log;
             let x = log.contexts().rows(0..50).to_vec();
             (x, log.actions().to_vec(), log.rewards().to_vec(), log.propensities().unwrap().to_vec())
         };
@@ -371,7 +371,7 @@ fn the_mixture_knows_three_propensities() {
         let bandit = bandit(ContextForm::PerAction);
         let config = BehaviourConfig::LinUcbMixture { epsilon, linucb: LinUcbConfig::default() };
         let mut behaviour = Behaviour::new(&config, bandit.layout()).unwrap();
-        let log = collect(&bandit, &mut behaviour, 2000, Seed::new(11)).unwrap();
+        let log = collect(&bandit, &mut behaviour, 2000, Seed::new(11)).unwrap().log;
         let mut seen = [false; 3];
         for &p in log.propensities().unwrap() {
             // (1 − ε) + ε is one up to an ulp

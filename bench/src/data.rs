@@ -63,7 +63,7 @@ fn bandit() -> Result<Synthetic, Error> {
 /// The first `n` rounds of the synthetic log.
 pub(crate) fn synthetic_rounds(n: usize) -> Result<Rounds, Error> {
     let mut behaviour = Behaviour::new(&BehaviourConfig::EpsilonGreedy { epsilon: 0.1 }, SYNTHETIC)?;
-    let log = collect(&bandit()?, &mut behaviour, n, seed().child("log"))?;
+    let log = collect(&bandit()?, &mut behaviour, n, seed().child("log"))?.log;
     let mut x = Vec::with_capacity(n * SYNTHETIC.dim);
     (0..n).for_each(|t| x.extend_from_slice(log.round(t).chosen.x));
     Ok(Rounds { layout: SYNTHETIC, x, actions: log.actions().to_vec(), rewards: log.rewards().to_vec() })
@@ -71,7 +71,7 @@ pub(crate) fn synthetic_rounds(n: usize) -> Result<Rounds, Error> {
 
 /// The first `n` synthetic test contexts, 30 vectors each.
 pub(crate) fn synthetic_contexts(n: usize) -> Result<Contexts, Error> {
-    bandit()?.contexts(n, &mut seed().stream("test contexts"))
+    Ok(bandit()?.draw(n, &mut seed().stream("test contexts"))?.0)
 }
 
 /// `n` rounds of vectors of that layout, one per round, with actions and rewards drawn at random; for 30 blocks in turn,

@@ -2,10 +2,12 @@
 //!
 //! A policy is judged by its sub-optimality, the mean over test contexts of v*(x) − v^π(x), in expected rewards.
 
+mod classification;
 mod synthetic;
 
 use rand_distr::{Distribution, Normal};
 
+pub use classification::{Classification, Labelled, RewardRule};
 pub use synthetic::{ContextForm, RewardFunction, Synthetic, SyntheticConfig};
 
 use crate::data::{Contexts, Layout, LoggedData};
@@ -18,11 +20,8 @@ pub trait Bandit: Send + Sync {
     /// The sizes of its contexts.
     fn layout(&self) -> Layout;
 
-    /// Draws the contexts of `n` rounds from ρ.
-    fn contexts(&self, n: usize, rng: &mut Stream) -> Result<Contexts, Error>;
-
-    /// The expected reward h of every pair.
-    fn expected_rewards(&self, contexts: &Contexts) -> Vec<f64>;
+    /// Draws the contexts of `n` rounds from ρ, with the expected reward h of every pair.
+    fn draw(&self, n: usize, rng: &mut Stream) -> Result<(Contexts, Vec<f64>), Error>;
 
     /// Draws a reward with the given expectation.
     fn draw_reward(&self, expected: f64, rng: &mut Stream) -> f64;
@@ -50,8 +49,7 @@ impl TestSet {
     /// Draws `n` test contexts.
     pub fn draw(bandit: &dyn Bandit, n: usize, rng: &mut Stream) -> Result<Self, Error> {
         at_least("test contexts", 1, "at least 1", n)?;
-        let contexts = bandit.contexts(n, rng)?;
-        let expected = bandit.expected_rewards(&contexts);
+        let (contexts, expected) = bandit.draw(n, rng)?;
         Ok(TestSet::new(contexts, expected))
     }
 
@@ -83,36 +81,67 @@ impl TestSet {
     pub fn judge_behaviour(&self, behaviour: &mut Behaviour) -> Verdict {
         self.judge_values((0..self.contexts.n_rounds()).map(|t| {
             let expected = &self.expected[self.contexts.pairs(t)];
-            let p = behaviour.probabilities(&self.contexts, t, expected);
-            let value = p.iter().zip(expected).map(|(p, v)| p * v).sum();
-            (value, p.iter().zip(expected).filter(|(_, v)| **v == self.best[t]).map(|(p, _)| p).sum())
+            value_and_hit(behaviour.probabilities(&self.contexts, t, expected), expected, self.best[t])
         }))
     }
 
-    fn judge_values(&self, rounds: impl Iterator<Item = (f64, f64)>) -> Verdict {
-        let (mut gap, mut hits) = (0.0, 0.0);
-        for ((value, hit), best) in rounds.zip(&self.best) {
-            gap += best - value;
-            hits += hit;
-        }
-        let n = self.best.len() as f64;
-        Verdict { suboptimality: gap / n, accuracy: hits / n }
+    /// Judges the best policy that always plays the same place: what can be had without looking at the context.
+    pub fn judge_best_constant(&self) -> Verdict {
+        let places = (0..self.contexts.n_rounds()).map(|t| self.contexts.pairs(t).len()).min().unwrap_or(0);
+        let judge = |place: usize| self.judge(&vec![place as u32; self.contexts.n_rounds()]);
+        let better = |a: Verdict, b: Verdict| if b.suboptimality < a.suboptimality { b } else { a };
+        (0..places).map(judge).reduce(better).expect("every round offers an action")
     }
+
+    fn judge_values(&self, rounds: impl Iterator<Item = (f64, f64)>) -> Verdict {
+        Verdict::mean(rounds.zip(&self.best).map(|((value, hit), best)| (best - value, hit)))
+    }
+}
+
+impl Verdict {
+    /// From the gap v* − v^π and the probability of an optimal action of each round.
+    fn mean(rounds: impl Iterator<Item = (f64, f64)>) -> Verdict {
+        let (mut gaps, mut hits, mut n) = (0.0, 0.0, 0.0);
+        for (gap, hit) in rounds {
+            gaps += gap;
+            hits += hit;
+            n += 1.0;
+        }
+        Verdict { suboptimality: gaps / n, accuracy: hits / n }
+    }
+}
+
+/// The expected reward of playing by `probabilities`, and the probability of an optimal action.
+fn value_and_hit(probabilities: &[f64], expected: &[f64], best: f64) -> (f64, f64) {
+    let played = probabilities.iter().zip(expected);
+    let value = played.clone().map(|(p, v)| p * v).sum();
+    (value, played.filter(|(_, v)| **v == best).map(|(p, _)| p).sum())
+}
+
+/// A log and what is known about the policy that made it.
+#[derive(Debug, Clone)]
+pub struct Collected {
+    /// The log, with propensities.
+    pub log: LoggedData,
+    /// The behaviour policy over the rounds it played, by its probabilities at the time.
+    pub behaviour: Verdict,
 }
 
 /// Lets the behaviour policy play `n` rounds of the bandit and logs them with their propensities.
 ///
 /// Streams: `contexts`, `actions`, `rewards`.
-pub fn collect(bandit: &dyn Bandit, behaviour: &mut Behaviour, n: usize, seed: Seed) -> Result<LoggedData, Error> {
+pub fn collect(bandit: &dyn Bandit, behaviour: &mut Behaviour, n: usize, seed: Seed) -> Result<Collected, Error> {
     at_least("n", 1, "at least 1", n)?;
-    let contexts = bandit.contexts(n, &mut seed.stream("contexts"))?;
-    let expected = bandit.expected_rewards(&contexts);
+    let (contexts, expected) = bandit.draw(n, &mut seed.stream("contexts"))?;
     let (mut action_rng, mut reward_rng) = (seed.stream("actions"), seed.stream("rewards"));
     let (mut actions, mut rewards) = (Vec::with_capacity(n), Vec::with_capacity(n));
-    let mut propensities = Vec::with_capacity(n);
+    let (mut propensities, mut played) = (Vec::with_capacity(n), Vec::with_capacity(n));
     for t in 0..n {
         let means = &expected[contexts.pairs(t)];
         let (place, propensity) = behaviour.play(&contexts, t, means, &mut action_rng);
+        let best = means.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let (value, hit) = value_and_hit(behaviour.last_probabilities(), means, best);
+        played.push((best - value, hit));
         let reward = bandit.draw_reward(means[place], &mut reward_rng);
         let chosen = contexts.pair(t, place);
         behaviour.observe(chosen, reward);
@@ -120,7 +149,8 @@ pub fn collect(bandit: &dyn Bandit, behaviour: &mut Behaviour, n: usize, seed: S
         rewards.push(reward);
         propensities.push(propensity.min(1.0));
     }
-    LoggedData::new(contexts, actions, rewards, Some(propensities))
+    let log = LoggedData::new(contexts, actions, rewards, Some(propensities))?;
+    Ok(Collected { log, behaviour: Verdict::mean(played.into_iter()) })
 }
 
 /// A reward with Gaussian noise.

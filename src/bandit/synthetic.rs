@@ -16,7 +16,7 @@ use rand_distr::{Distribution, StandardNormal};
 use serde::{Deserialize, Serialize};
 
 use super::{Bandit, gaussian};
-use crate::data::{Contexts, Eligible, Encoding, Layout};
+use crate::data::{Contexts, Eligible, Encoding, Layout, Pair};
 use crate::error::{Error, at_least, not_negative};
 use crate::seed::Stream;
 
@@ -124,7 +124,7 @@ impl Bandit for Synthetic {
         Layout { dim: self.config.dim, n_actions: self.config.n_actions, encoding }
     }
 
-    fn contexts(&self, n: usize, rng: &mut Stream) -> Result<Contexts, Error> {
+    fn draw(&self, n: usize, rng: &mut Stream) -> Result<(Contexts, Vec<f64>), Error> {
         let (d, form) = (self.config.dim, self.config.form);
         let per_round = if form == ContextForm::PerAction { self.config.n_actions } else { 1 };
         let too_many =
@@ -136,18 +136,13 @@ impl Bandit for Synthetic {
             let row = if form == ContextForm::PerAction { on_sphere(d, rng) } else { from_cube(d, rng) };
             x.extend(row.into_iter().map(|v| v as f32));
         }
-        Contexts::new(self.layout(), x, Eligible::All)
-    }
-
-    fn expected_rewards(&self, contexts: &Contexts) -> Vec<f64> {
-        let mut out = Vec::with_capacity(contexts.n_pairs());
-        for t in 0..contexts.n_rounds() {
-            for place in 0..contexts.pairs(t).len() {
-                let pair = contexts.pair(t, place);
-                out.push(self.h(&self.parameters[pair.action % self.parameters.len()], pair.x));
-            }
-        }
-        out
+        let contexts = Contexts::new(self.layout(), x, Eligible::All)?;
+        let h = |pair: Pair<'_>| self.h(&self.parameters[pair.action % self.parameters.len()], pair.x);
+        let expected = (0..n)
+            .flat_map(|t| (0..self.config.n_actions).map(move |a| (t, a)))
+            .map(|(t, a)| h(contexts.pair(t, a)))
+            .collect();
+        Ok((contexts, expected))
     }
 
     fn draw_reward(&self, expected: f64, rng: &mut Stream) -> f64 {

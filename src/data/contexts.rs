@@ -137,6 +137,21 @@ impl Contexts {
         self.n_rounds
     }
 
+    /// A copy of the given rounds.
+    pub fn slice(&self, rounds: Range<usize>) -> Contexts {
+        let eligible = match &self.eligible {
+            Eligible::All => Eligible::All,
+            Eligible::Some { offsets, actions } => {
+                let from = offsets[rounds.start];
+                Eligible::Some {
+                    offsets: offsets[rounds.start..=rounds.end].iter().map(|offset| offset - from).collect(),
+                    actions: actions[from..offsets[rounds.end]].to_vec(),
+                }
+            }
+        };
+        Contexts { layout: self.layout, x: self.rows(rounds.clone()).to_vec(), eligible, n_rounds: rounds.len() }
+    }
+
     /// Number of pairs over all rounds.
     pub fn n_pairs(&self) -> usize {
         self.first_pair(self.n_rounds)

@@ -1,5 +1,7 @@
 //! The log 𝒟_n = {(x_t, a_t, r_t)} that a behaviour policy has left.
 
+use std::ops::Range;
+
 use super::contexts::{Contexts, Pair};
 use crate::error::{Column, Error};
 
@@ -80,6 +82,16 @@ impl LoggedData {
     /// The contexts.
     pub fn contexts(&self) -> &Contexts {
         &self.contexts
+    }
+
+    /// A copy of the given rounds.
+    pub fn slice(&self, rounds: Range<usize>) -> LoggedData {
+        LoggedData {
+            contexts: self.contexts.slice(rounds.clone()),
+            actions: self.actions[rounds.clone()].to_vec(),
+            rewards: self.rewards[rounds.clone()].to_vec(),
+            propensities: self.propensities.as_ref().map(|p| p[rounds].to_vec()),
+        }
     }
 
     /// Number n of rounds.

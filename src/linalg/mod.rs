@@ -3,6 +3,7 @@
 //! * [`scalar`]: the two number types, f32 for the network's work and f64 for its proof;
 //! * [`simd`]: run-time choice of the processor's vector instructions;
 //! * [`dense`]: the small fused products the network is made of;
+//! * [`gemm`]: products of ordinary matrices;
 //! * [`exp`]: eˣ for whole slices;
 //! * [`machine`]: what the processor can do at most;
 //! * [`panels`]: products with many rows at once, a lane per row;
@@ -13,6 +14,7 @@
 pub(crate) mod cholesky;
 pub(crate) mod dense;
 pub(crate) mod exp;
+pub(crate) mod gemm;
 pub mod machine;
 pub(crate) mod panels;
 pub(crate) mod scalar;

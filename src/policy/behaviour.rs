@@ -126,6 +126,11 @@ impl Behaviour {
         (place, p[place])
     }
 
+    /// The probabilities of the round that was asked for last.
+    pub(crate) fn last_probabilities(&self) -> &[f64] {
+        &self.probabilities
+    }
+
     /// Tells an adaptive policy what came of a round.
     pub fn observe(&mut self, chosen: Pair<'_>, reward: f64) {
         if let Kind::LinUcbMixture(_, linucb) = &mut self.kind {

@@ -3,11 +3,13 @@
 //! The one decision rule is [`pessimistic`]: argmax_a mean(x_a) − β·width(x_a). β = 0 is the greedy twin.
 
 mod behaviour;
+mod imitation;
 mod linucb;
 mod pessimism;
 mod returned;
 
 pub use behaviour::{Behaviour, BehaviourConfig};
+pub use imitation::{Imitation, ImitationConfig};
 pub use linucb::{LinUcb, LinUcbConfig};
 pub use pessimism::{Choices, Rounding, pessimistic};
 pub use returned::{LearnedPolicy, Returned, learn};
