@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 use std::fmt;
 
+use neuralcb_logs::datasets::RealData;
 use serde::{Deserialize, Serialize};
 
 /// Makes an enum whose variants have one spelling everywhere.
@@ -46,6 +47,28 @@ names! {
         Quadratic2 => "quadratic2",
         /// h_3(u) = cos(3uᵀa).
         Cosine => "cosine",
+        /// Mushrooms to eat or not.
+        Mushroom => "mushroom",
+        /// States of a space shuttle's radiators.
+        Statlog => "statlog",
+        /// Occupations in a census.
+        Adult => "adult",
+        /// Handwritten digits.
+        Mnist => "mnist",
+    }
+}
+
+names! {
+    /// A figure of the paper.
+    Figure {
+        /// Synthetic bandits.
+        Fig1 => "fig1",
+        /// Real data.
+        Fig2 => "fig2",
+        /// Dependent data: a behaviour policy that learns while it logs.
+        Fig3 => "fig3",
+        /// S-mode against B-mode.
+        Fig4 => "fig4",
     }
 }
 
@@ -66,8 +89,12 @@ names! {
         KernLcb => "kern-lcb",
         /// Every action with the same probability.
         Uniform => "uniform",
+        /// The one action that is best for all contexts together.
+        Constant => "constant",
         /// The policy that made the log.
         Behaviour => "behaviour",
+        /// A classifier of the logged actions.
+        Clone => "clone",
     }
 }
 
@@ -91,10 +118,66 @@ names! {
     }
 }
 
+names! {
+    /// How the rows of a real data set are divided between the log and the test.
+    Split {
+        /// No row is in both.
+        Disjoint => "disjoint",
+        /// The test rows are training rows too, as in the released code (MNIST: separate there as well).
+        ReleasedCode => "released-code",
+    }
+}
+
+names! {
+    /// How the hyper-parameters of a curve were chosen among those that were tried.
+    Selection {
+        /// By the smallest mean sub-optimality on the test contexts at the last n: what the paper's text implies. It looks
+        /// at the truth, so the curve is optimistic.
+        Oracle => "oracle",
+        /// By the smallest mean sub-optimality at any n, as the released script did: it looks at the truth more often.
+        OracleOverTime => "oracle-over-time",
+        /// From the log alone, in each repetition on its own: the largest lower bound of an off-policy estimate on the last
+        /// fifth of the log, for the policy learned from the first four fifths.
+        LogOnly => "log-only",
+    }
+}
+
+impl Figure {
+    /// Its heading.
+    pub fn title(self) -> &'static str {
+        match self {
+            Figure::Fig1 => "Figure 1: synthetic bandits",
+            Figure::Fig2 => "Figure 2: real data",
+            Figure::Fig3 => "Figure 3: dependent data",
+            Figure::Fig4 => "Figure 4: S-mode against B-mode",
+        }
+    }
+
+    /// Its panels.
+    pub fn datasets(self) -> &'static [Dataset] {
+        use Dataset::{Adult, Cosine, Mnist, Mushroom, Quadratic, Quadratic2, Statlog};
+        match self {
+            Figure::Fig1 => &[Quadratic, Quadratic2, Cosine],
+            Figure::Fig2 => &[Mushroom, Statlog, Adult, Mnist],
+            Figure::Fig3 => &[Statlog, Mnist],
+            Figure::Fig4 => &[Cosine, Statlog, Adult, Mnist],
+        }
+    }
+}
+
 impl Dataset {
+    /// The data set behind it, if it is a real one.
+    pub fn real(self) -> Option<RealData> {
+        RealData::parse(self.name())
+    }
+
     /// The heading of its panel.
     pub fn title(self) -> &'static str {
         match self {
+            Dataset::Mushroom => "Mushroom",
+            Dataset::Statlog => "Statlog",
+            Dataset::Adult => "Adult",
+            Dataset::Mnist => "MNIST",
             Dataset::Quadratic => "h₁(u) = 10(uᵀa)²",
             Dataset::Quadratic2 => "h₂(u) = uᵀAᵀAu",
             Dataset::Cosine => "h₃(u) = cos(3uᵀa)",
@@ -112,15 +195,16 @@ pub fn paper_name(algorithm: &str) -> &str {
         Some(Algorithm::LinLcb) => "LinLCB",
         Some(Algorithm::KernLcb) => "KernLCB",
         Some(Algorithm::Uniform) => "uniform policy",
+        Some(Algorithm::Constant) => "best constant action",
         Some(Algorithm::Behaviour) => "behaviour policy",
+        Some(Algorithm::Clone) => "clone of the log",
         None => algorithm,
     }
 }
 
 /// The paper's data sets in its order, then others by name.
 pub(crate) fn compare_datasets(a: &str, b: &str) -> Ordering {
-    const PAPER: [&str; 7] = ["quadratic", "quadratic2", "cosine", "mushroom", "statlog", "adult", "mnist"];
-    let rank = |name: &str| PAPER.iter().position(|known| *known == name).unwrap_or(PAPER.len());
+    let rank = |name: &str| Dataset::parse(name).map_or(Dataset::ALL.len(), |d| d as usize);
     rank(a).cmp(&rank(b)).then_with(|| a.cmp(b))
 }
 

@@ -1,213 +1,388 @@
-//! Runs the passes of an experiment: each reads its log once and, at chosen n, scores the test contexts once and
-//! judges every β and the greedy twin from that one pass.
+//! Runs the passes of the experiments: each reads its log once and, at chosen n, scores the test contexts once and judges
+//! every β and the greedy twin from that one pass.
 //!
-//! Repetitions and passes run in parallel on the current thread pool; every number depends only on the settings and
-//! the seed, so the rows are the same with any number of threads.
+//! Passes run in parallel on the current thread pool, the longest first; every number depends only on the settings and the
+//! seed, so the rows are the same with any number of threads, and the same whether a run was killed and continued or not.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 
-use neuralcb::bandit::{Synthetic, TestSet, Verdict, collect};
-use neuralcb::policy::{Behaviour, BehaviourConfig, pessimistic};
-use neuralcb::{Error, Estimates, LoggedData, ModelConfig, RewardModel, Seed};
-use rayon::prelude::*;
+use neuralcb::bandit::Verdict;
+use neuralcb::ope::{importance_weights, snips};
+use neuralcb::policy::{Behaviour, BehaviourConfig, Imitation, pessimistic};
+use neuralcb::{Error, Estimates, ModelConfig, RewardModel};
+use serde::Serialize;
 
-use crate::names::{Algorithm, Dataset, TrainingMode};
-use crate::rows::{Key, ResultRow, TimingRow};
-use crate::settings::{Pass, Settings};
+use crate::error::ExperimentError;
+use crate::journal::{Journal, Output, Record};
+use crate::names::Algorithm;
+use crate::pass::{Job, Pass, Size};
+use crate::problem::{Library, Problem, ProblemConfig, Source};
+use crate::settings::Settings;
 
-/// Hears of work that is done, in units of [`total_work`].
+/// Hears of work that is done, in units of [`Plan::work`].
 pub type Progress<'a> = &'a (dyn Fn(u64) + Sync);
 
-/// The work of all passes, in the units that [`Progress`] hears of; good for a time-left estimate, not exact.
-pub fn total_work(settings: &Settings) -> u64 {
-    let per_rep: u64 = settings.passes().iter().map(|p| pass_work(settings, p)).sum();
-    per_rep * (settings.datasets.len() * settings.reps) as u64
+/// Confidence of the lower bound by which `log-only` chooses.
+const CONFIDENCE: f64 = 0.95;
+
+/// All the passes that some settings ask for.
+pub struct Plan {
+    /// The settings.
+    pub settings: Settings,
+    /// The problems, each once.
+    pub problems: Vec<ProblemConfig>,
+    /// The passes over each repetition of each problem.
+    pub tasks: Vec<Task>,
 }
 
-fn pass_work(settings: &Settings, pass: &Pass) -> u64 {
-    let scoring: u64 = settings.checkpoints().into_iter().map(|n| score_work(settings, pass, n)).sum();
-    train_work(pass, settings.rounds) + scoring
+/// One pass over the log of one repetition.
+#[derive(Debug, Clone)]
+pub struct Task {
+    /// Index of the problem.
+    pub problem: usize,
+    /// The repetition.
+    pub rep: usize,
+    /// The pass.
+    pub pass: Pass,
+    /// Everything the numbers depend on.
+    pub name: String,
 }
 
-/// Work of reading some rounds; a round of S-mode is one unit.
-fn train_work(pass: &Pass, rounds: usize) -> u64 {
-    rounds as u64 * if pass.mode == Some(TrainingMode::B) { 300 } else { 1 }
-}
-
-/// Work of scoring the test contexts after n rounds.
-fn score_work(settings: &Settings, pass: &Pass, n: usize) -> u64 {
-    let contexts = settings.test_contexts as u64;
-    match &pass.model {
-        // a kernel model's cost grows with the square of its samples, and it is not scored again when they are full
-        ModelConfig::Kernel(k) if n <= k.max_samples => contexts + (n * n) as u64 * contexts / 1500,
-        ModelConfig::Kernel(_) => 0,
-        _ => contexts,
-    }
-}
-
-/// What one experiment produced.
-#[derive(Debug, Default)]
-pub struct Results {
-    /// One row per (dataset, algorithm, setting, repetition, n), in canonical order.
-    pub rows: Vec<ResultRow>,
-    /// The same keys with seconds.
-    pub timings: Vec<TimingRow>,
-}
-
-/// Runs everything.
-pub fn run(settings: &Settings, progress: Progress<'_>) -> Result<Results, Error> {
-    settings.check()?;
-    let passes = settings.passes();
-    let reps: Vec<(Dataset, usize)> =
-        settings.datasets.iter().flat_map(|&d| (0..settings.reps).map(move |rep| (d, rep))).collect();
-    let parts = reps
-        .into_par_iter()
-        .map(|(dataset, rep)| run_rep(settings, &passes, dataset, rep, progress))
-        .collect::<Result<Vec<Results>, Error>>()?;
-    let mut results = Results::default();
-    for part in parts {
-        results.rows.extend(part.rows);
-        results.timings.extend(part.timings);
-    }
-    results.rows.sort_by(|a, b| a.key.compare(&b.key));
-    results.timings.sort_by(|a, b| a.key.compare(&b.key));
-    Ok(results)
-}
-
-/// The log and the test set of one repetition.
-pub struct Problem {
-    /// The log to learn from.
-    pub log: LoggedData,
-    /// The contexts to be judged on, with the truth.
-    pub test: TestSet,
-    seed: Seed,
-    behaviour: Behaviour,
-}
-
-impl Problem {
-    /// Draws bandit, log and test contexts, from streams of their own.
-    pub fn draw(settings: &Settings, dataset: Dataset, rep: usize) -> Result<Self, Error> {
-        let seed = Seed::new(settings.seed).child(dataset.name()).nth(rep as u64);
-        let bandit = Synthetic::new(settings.bandit(dataset), &mut seed.stream("bandit"))?;
-        let layout = neuralcb::bandit::Bandit::layout(&bandit);
-        let mut behaviour = Behaviour::new(&settings.behaviour, layout)?;
-        let log = collect(&bandit, &mut behaviour, settings.rounds, seed.child("log"))?;
-        let test = TestSet::draw(&bandit, settings.test_contexts, &mut seed.stream("test"))?;
-        Ok(Problem { log, test, seed, behaviour })
-    }
-}
-
-fn run_rep(
-    settings: &Settings,
-    passes: &[Pass],
-    dataset: Dataset,
-    rep: usize,
-    progress: Progress<'_>,
-) -> Result<Results, Error> {
-    let mut problem = Problem::draw(settings, dataset, rep)?;
-    let key = Key {
-        dataset: dataset.name().to_owned(),
-        behaviour: behaviour_name(&settings.behaviour),
-        rep,
-        seed: settings.seed,
-        ..Key::default()
-    };
-    let mut results = Results::default();
-    references(settings, &mut problem, &key, &mut results.rows)?;
-    let parts = passes
-        .par_iter()
-        .map(|pass| run_pass(settings, pass, &problem, &key, progress))
-        .collect::<Result<Vec<Results>, Error>>()?;
-    for part in parts {
-        results.rows.extend(part.rows);
-        results.timings.extend(part.timings);
-    }
-    Ok(results)
-}
-
-/// The policies that do not learn, at every n.
-fn references(settings: &Settings, problem: &mut Problem, key: &Key, rows: &mut Vec<ResultRow>) -> Result<(), Error> {
-    let layout = problem.log.contexts().layout();
-    for &algorithm in &settings.algorithms {
-        let verdict = match algorithm {
-            Algorithm::Uniform => problem.test.judge_behaviour(&mut Behaviour::new(&BehaviourConfig::Uniform, layout)?),
-            Algorithm::Behaviour => problem.test.judge_behaviour(&mut problem.behaviour),
-            _ => continue,
-        };
-        rows.extend(settings.checkpoints().into_iter().map(|n| row(key, algorithm, n, verdict)));
-    }
-    Ok(())
-}
-
-fn row(key: &Key, algorithm: Algorithm, n: usize, verdict: Verdict) -> ResultRow {
-    let key = Key { algorithm: algorithm.name().to_owned(), n, ..key.clone() };
-    ResultRow { key, suboptimality: verdict.suboptimality, accuracy: Some(verdict.accuracy) }
-}
-
-fn run_pass(
-    settings: &Settings,
-    pass: &Pass,
-    problem: &Problem,
-    key: &Key,
-    progress: Progress<'_>,
-) -> Result<Results, Error> {
-    let (log, test) = (&problem.log, &problem.test);
-    let key = Key {
-        mode: pass.mode.map(|m| m.name().to_owned()),
-        learning_rate: pass.learning_rate,
-        sigma: pass.sigma,
-        ..key.clone()
-    };
-    let mut learner = pass.model.learner(log.contexts().layout(), problem.seed.child("model"))?;
-    let mut results = Results::default();
-    let mut known: Option<(Arc<dyn RewardModel>, Vec<Verdict>)> = None;
-    let (mut t, mut train_seconds) = (0, 0.0);
-    let mut estimates = Estimates::default();
-    for n in settings.checkpoints() {
-        let start = Instant::now();
-        while t < n {
-            let end = n.min(t + 100);
-            progress(train_work(pass, end - t));
-            for t in t..end {
-                let round = log.round(t);
-                learner.observe(round.chosen, round.reward);
+impl Plan {
+    /// Checks the settings and lists the passes.
+    pub fn new(settings: Settings) -> Result<Self, Error> {
+        settings.check()?;
+        let problems = settings.problems();
+        let mut tasks = Vec::new();
+        for (index, problem) in problems.iter().enumerate() {
+            for pass in settings.passes(problem) {
+                for rep in 0..settings.reps_of(problem, &pass) {
+                    let name = task_name(&settings, problem, rep, &pass);
+                    tasks.push(Task { problem: index, rep, pass: pass.clone(), name });
+                }
             }
-            t = end;
         }
-        let model = learner.model()?;
-        train_seconds += start.elapsed().as_secs_f64();
-        let start = Instant::now();
-        // A learner that has stopped learning gives the same model again: nothing is scored twice.
-        let verdicts = match known.take() {
-            Some((old, verdicts)) if Arc::ptr_eq(&old, &model) => verdicts,
-            _ => {
-                model.estimate_into(test.contexts(), &mut estimates)?;
-                let judge = |&(_, beta): &(Algorithm, Option<f64>)| {
+        Ok(Plan { settings, problems, tasks })
+    }
+
+    /// The work of all passes, in the units that [`Progress`] hears of; good for a time-left estimate, not exact.
+    pub fn work(&self) -> u64 {
+        self.tasks.iter().map(|task| self.work_of(task)).sum()
+    }
+
+    fn work_of(&self, task: &Task) -> u64 {
+        let problem = &self.problems[task.problem];
+        let (mut from, mut work) = (0, 0);
+        for n in problem.checkpoints() {
+            work += whole(task.pass.train_work(size(problem), from, n));
+            work += whole(task.pass.score_work(size(problem), n, problem.test_contexts));
+            from = n;
+        }
+        work
+    }
+
+    /// The tasks in the order of work: the long ones first, so that the last threads end together; the others problem by
+    /// problem, so that few logs are in memory at a time.
+    fn order(&self) -> Vec<&Task> {
+        let mut tasks: Vec<(bool, u64, &Task)> = self.tasks.iter().map(|t| (false, self.work_of(t), t)).collect();
+        let long = tasks.iter().map(|(_, work, _)| *work).max().unwrap_or(0) / 4;
+        tasks.iter_mut().for_each(|(is_long, work, _)| *is_long = *work > long.max(20_000_000));
+        tasks.sort_by(|(long_a, work_a, a), (long_b, work_b, b)| {
+            let place = |t: &Task| (std::cmp::Reverse(t.problem), t.rep);
+            let by_size = if *long_a { work_b.cmp(work_a) } else { std::cmp::Ordering::Equal };
+            long_b.cmp(long_a).then(by_size).then(place(a).cmp(&place(b))).then(work_b.cmp(work_a))
+        });
+        tasks.into_iter().map(|(_, _, task)| task).collect()
+    }
+}
+
+fn whole(work: f64) -> u64 {
+    work.ceil() as u64
+}
+
+fn task_name(settings: &Settings, problem: &ProblemConfig, rep: usize, pass: &Pass) -> String {
+    #[derive(Serialize)]
+    struct Name<'a> {
+        version: &'a str,
+        instructions: &'a str,
+        problem: &'a ProblemConfig,
+        rep: usize,
+        seed: u64,
+        pass: &'a Pass,
+    }
+    let (version, instructions) = (env!("CARGO_PKG_VERSION"), neuralcb::machine::instructions());
+    let name = Name { version, instructions, problem, rep, seed: settings.seed, pass };
+    serde_json::to_string(&name).expect("settings are plain data")
+}
+
+fn size(problem: &ProblemConfig) -> Size {
+    match &problem.source {
+        Source::Synthetic(config) => {
+            let shared = config.form == neuralcb::bandit::ContextForm::Shared;
+            let n_blocks = if shared { config.n_actions } else { 1 };
+            Size { dim: config.dim, n_actions: config.n_actions, n_blocks }
+        }
+        Source::Real { data, preparation, .. } => {
+            let counts = data.counts(preparation);
+            Size { dim: counts.dim, n_actions: counts.n_classes, n_blocks: counts.n_classes }
+        }
+    }
+}
+
+/// Runs everything that the journal does not have yet, and returns the records in the order of the plan's tasks.
+pub fn run(
+    plan: &Plan,
+    library: &Library,
+    journal: Option<&Journal>,
+    progress: Progress<'_>,
+) -> Result<Vec<Record>, ExperimentError> {
+    library.load(&plan.problems)?;
+    let known = |task: &Task| journal.and_then(|journal| journal.find(&task.name));
+    let pending: Vec<&Task> = plan.order().into_iter().filter(|task| known(task).is_none()).collect();
+    plan.tasks.iter().filter(|task| known(task).is_some()).for_each(|task| progress(plan.work_of(task)));
+
+    let queue = Queue::new(plan, library, &pending);
+    let (done, failure) = (Mutex::new(HashMap::new()), Mutex::new(None));
+    let stop = AtomicBool::new(false);
+    rayon::scope(|scope| {
+        for _ in 0..rayon::current_num_threads() {
+            scope.spawn(|_| {
+                while let Some(task) = queue.next().filter(|_| !stop.load(Ordering::Relaxed)) {
+                    let finished = queue.problem(task).and_then(|problem| {
+                        let record = run_task(&plan.problems[task.problem], task, &problem, progress)?;
+                        queue.finished(task);
+                        journal.map_or(Ok(()), |journal| journal.append(&record))?;
+                        Ok(record)
+                    });
+                    match finished {
+                        Ok(record) => _ = lock(&done).insert(&task.name, record),
+                        Err(error) => {
+                            stop.store(true, Ordering::Relaxed);
+                            lock(&failure).get_or_insert(error);
+                        }
+                    }
+                }
+            });
+        }
+    });
+    if let Some(error) = failure.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner()) {
+        return Err(error);
+    }
+    let mut done = done.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let take = |task: &Task| known(task).cloned().or_else(|| done.remove(&task.name)).expect("every task was run");
+    Ok(plan.tasks.iter().map(take).collect())
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// The tasks that are left, and the problems of those at work: drawn once, dropped after their last task.
+struct Queue<'a> {
+    plan: &'a Plan,
+    library: &'a Library,
+    state: Mutex<State<'a>>,
+}
+
+struct State<'a> {
+    tasks: Vec<&'a Task>,
+    problems: HashMap<(usize, usize), Slot>,
+}
+
+struct Slot {
+    tasks_left: usize,
+    problem: Arc<OnceLock<Arc<Problem>>>,
+    /// A thread is drawing it.
+    drawing: bool,
+}
+
+impl<'a> Queue<'a> {
+    fn new(plan: &'a Plan, library: &'a Library, pending: &[&'a Task]) -> Self {
+        let mut problems: HashMap<(usize, usize), Slot> = HashMap::new();
+        for task in pending {
+            let fresh = || Slot { tasks_left: 0, problem: Arc::default(), drawing: false };
+            problems.entry((task.problem, task.rep)).or_insert_with(fresh).tasks_left += 1;
+        }
+        Queue { plan, library, state: Mutex::new(State { tasks: pending.to_vec(), problems }) }
+    }
+
+    /// The next task; one whose problem another thread is just drawing waits, if there is any other.
+    fn next(&self) -> Option<&'a Task> {
+        let State { tasks, problems } = &mut *lock(&self.state);
+        if tasks.is_empty() {
+            return None;
+        }
+        let slot = |task: &Task| &problems[&(task.problem, task.rep)];
+        let free = tasks.iter().position(|task| !slot(task).drawing || slot(task).problem.get().is_some());
+        let task = tasks.remove(free.unwrap_or(0));
+        problems.get_mut(&(task.problem, task.rep)).expect("every task has a problem").drawing = true;
+        Some(task)
+    }
+
+    fn problem(&self, task: &Task) -> Result<Arc<Problem>, ExperimentError> {
+        let cell = lock(&self.state).problems[&(task.problem, task.rep)].problem.clone();
+        if let Some(problem) = cell.get() {
+            return Ok(problem.clone());
+        }
+        let (config, seed) = (&self.plan.problems[task.problem], self.plan.settings.seed);
+        let drawn = Arc::new(Problem::draw(config, self.library, task.rep, seed)?);
+        Ok(cell.get_or_init(|| drawn).clone())
+    }
+
+    fn finished(&self, task: &Task) {
+        let problems = &mut lock(&self.state).problems;
+        let slot = problems.get_mut(&(task.problem, task.rep)).expect("every task has a problem");
+        slot.tasks_left -= 1;
+        if slot.tasks_left == 0 {
+            problems.remove(&(task.problem, task.rep));
+        }
+    }
+}
+
+fn run_task(config: &ProblemConfig, task: &Task, problem: &Problem, progress: Progress<'_>) -> Result<Record, ExperimentError> {
+    let n = config.checkpoints();
+    let outputs = task.pass.outputs.iter().map(|&(algorithm, beta)| Output {
+        algorithm,
+        beta,
+        suboptimality: Vec::with_capacity(n.len()),
+        accuracy: Vec::with_capacity(n.len()),
+        validation: None,
+    });
+    let mut record = Record {
+        task: task.name.clone(),
+        outputs: outputs.collect(),
+        train_seconds: Vec::with_capacity(n.len()),
+        score_seconds: Vec::with_capacity(n.len()),
+        n,
+    };
+    let mut run = Run { config, pass: &task.pass, problem, progress, record: &mut record };
+    match &task.pass.job {
+        Job::Model(model) => run.model(model)?,
+        Job::Clone(imitation) => run.clone(imitation)?,
+        Job::References => run.references()?,
+    }
+    Ok(record)
+}
+
+struct Run<'a> {
+    config: &'a ProblemConfig,
+    pass: &'a Pass,
+    problem: &'a Problem,
+    progress: Progress<'a>,
+    record: &'a mut Record,
+}
+
+impl Run<'_> {
+    fn model(&mut self, config: &ModelConfig) -> Result<(), Error> {
+        let Problem { log, held_out, test, seed, .. } = self.problem;
+        let mut learner = config.learner(log.contexts().layout(), seed.child("model"))?;
+        let mut known: Option<(Arc<dyn RewardModel>, Vec<Verdict>)> = None;
+        let (mut t, mut train_seconds) = (0, 0.0);
+        let mut estimates = Estimates::default();
+        for n in self.config.checkpoints() {
+            let start = Instant::now();
+            let (from, work) = (t, self.pass.train_work(size(self.config), t, n));
+            let mut told = 0;
+            while t < n {
+                for round in t..n.min(t + 100) {
+                    let round = log.round(round);
+                    learner.observe(round.chosen, round.reward);
+                }
+                t = n.min(t + 100);
+                let now = whole(work * (t - from) as f64 / (n - from) as f64);
+                (self.progress)(now - told);
+                told = now;
+            }
+            let model = learner.model()?;
+            train_seconds += start.elapsed().as_secs_f64();
+            let start = Instant::now();
+            // A learner that has stopped learning gives the same model again: nothing is scored twice.
+            let verdicts = match known.take() {
+                Some((old, verdicts)) if Arc::ptr_eq(&old, &model) => verdicts,
+                _ => {
+                    model.estimate_into(test.contexts(), &mut estimates)?;
+                    let judge = |&(_, beta): &(Algorithm, Option<f64>)| {
+                        let beta = beta.unwrap_or(0.0);
+                        Ok(test.judge(&pessimistic(test.contexts(), &estimates, beta, self.pass.rounding)?))
+                    };
+                    self.pass.outputs.iter().map(judge).collect::<Result<Vec<_>, Error>>()?
+                }
+            };
+            let score_seconds = start.elapsed().as_secs_f64();
+            self.scored(n, &verdicts, train_seconds, score_seconds);
+            if n == self.config.held_out_from() && held_out.n_rounds() > 0 {
+                model.estimate_into(held_out.contexts(), &mut estimates)?;
+                for (place, &(_, beta)) in self.pass.outputs.iter().enumerate() {
                     let beta = beta.unwrap_or(0.0);
-                    Ok(test.judge(&pessimistic(test.contexts(), &estimates, beta, pass.rounding)?))
-                };
-                pass.outputs.iter().map(judge).collect::<Result<Vec<_>, Error>>()?
+                    self.validate(place, &pessimistic(held_out.contexts(), &estimates, beta, self.pass.rounding)?)?;
+                }
             }
-        };
-        let score_seconds = start.elapsed().as_secs_f64();
-        progress(score_work(settings, pass, n));
-        for (&(algorithm, beta), &verdict) in pass.outputs.iter().zip(&verdicts) {
-            let row = row(&Key { beta, ..key.clone() }, algorithm, n, verdict);
-            results.timings.push(TimingRow { key: row.key.clone(), train_seconds, score_seconds });
-            results.rows.push(row);
+            known = Some((model, verdicts));
         }
-        known = Some((model, verdicts));
+        Ok(())
     }
-    Ok(results)
-}
 
-/// The spelling of a behaviour policy on the command line and in files.
-pub fn behaviour_name(behaviour: &BehaviourConfig) -> String {
-    match behaviour {
-        BehaviourConfig::Uniform => "uniform".to_owned(),
-        BehaviourConfig::EpsilonGreedy { epsilon } => format!("epsilon-greedy:{epsilon}"),
-        BehaviourConfig::LinUcbMixture { epsilon, .. } => format!("linucb:{epsilon}"),
-        BehaviourConfig::Table(_) => "table".to_owned(),
+    fn clone(&mut self, config: &neuralcb::policy::ImitationConfig) -> Result<(), Error> {
+        let Problem { log, held_out, test, seed, .. } = self.problem;
+        for n in self.config.checkpoints() {
+            let start = Instant::now();
+            let clone = Imitation::fit(config, log, 0..n, seed.child("clone"))?;
+            (self.progress)(whole(self.pass.train_work(size(self.config), 0, n)));
+            let train_seconds = start.elapsed().as_secs_f64();
+            let start = Instant::now();
+            let verdict = test.judge(&clone.choose(test.contexts())?);
+            self.scored(n, &[verdict], train_seconds, start.elapsed().as_secs_f64());
+            if n == self.config.held_out_from() && held_out.n_rounds() > 0 {
+                self.validate(0, &clone.choose(held_out.contexts())?)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The policies that do not learn: the same value at every n.
+    fn references(&mut self) -> Result<(), Error> {
+        let Problem { log, test, behaviour, .. } = self.problem;
+        let judge = |&(algorithm, _): &(Algorithm, Option<f64>)| {
+            Ok(match algorithm {
+                Algorithm::Uniform => {
+                    let layout = log.contexts().layout();
+                    test.judge_behaviour(&mut Behaviour::new(&BehaviourConfig::Uniform, layout)?)
+                }
+                Algorithm::Constant => test.judge_best_constant(),
+                _ => *behaviour,
+            })
+        };
+        let verdicts = self.pass.outputs.iter().map(judge).collect::<Result<Vec<Verdict>, Error>>()?;
+        let mut from = 0;
+        for n in self.config.checkpoints() {
+            (self.progress)(whole(self.pass.train_work(size(self.config), from, n)));
+            self.scored(n, &verdicts, 0.0, 0.0);
+            from = n;
+        }
+        Ok(())
+    }
+
+    fn scored(&mut self, n: usize, verdicts: &[Verdict], train_seconds: f64, score_seconds: f64) {
+        for (output, verdict) in self.record.outputs.iter_mut().zip(verdicts) {
+            output.suboptimality.push(verdict.suboptimality);
+            output.accuracy.push(verdict.accuracy);
+        }
+        self.record.train_seconds.push(train_seconds);
+        self.record.score_seconds.push(score_seconds);
+        (self.progress)(whole(self.pass.score_work(size(self.config), n, self.config.test_contexts)));
+    }
+
+    /// What the held-out part of the log says about a policy.
+    fn validate(&mut self, place: usize, choices: &[u32]) -> Result<(), Error> {
+        let log = &self.problem.held_out;
+        let worst = log.rewards().iter().copied().fold(f64::INFINITY, f64::min);
+        let estimate = snips(&importance_weights(log, choices)?, log.rewards());
+        let lower = estimate.worst_case(CONFIDENCE, worst);
+        let value = if estimate.value.is_finite() { estimate.value } else { worst };
+        self.record.outputs[place].validation = Some((value, lower));
+        Ok(())
     }
 }

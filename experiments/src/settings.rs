@@ -1,27 +1,33 @@
-//! An experiment as data: which bandits, which algorithms, which grid, how many repetitions.
+//! The paper's experiments as data: which figures, which algorithms, which grid, how many repetitions.
 //!
-//! [`Settings`] says what is asked for; [`Settings::passes`] turns it into the fewest training passes: β and the
-//! greedy twin are read off one and the same pass.
+//! [`Settings`] says what is asked for; [`Settings::problems`] gives the bandits and logs behind the figures, each once
+//! however many figures show it.
 
+use neuralcb::Error;
 use neuralcb::bandit::{ContextForm, RewardFunction, SyntheticConfig};
-use neuralcb::model::{Covariance, KernelConfig, LinearConfig, Mode, NeuralConfig, NeuralLinearConfig, UpdateOrder};
-use neuralcb::net::{Init, NetConfig, Optimiser, OutputScale, Towards};
-use neuralcb::policy::{BehaviourConfig, Rounding};
-use neuralcb::{Error, ModelConfig};
+use neuralcb::policy::{BehaviourConfig, LinUcbConfig};
+use neuralcb_logs::datasets::{Preparation, Scale};
 use serde::{Deserialize, Serialize};
 
-use crate::names::{Algorithm, Dataset, Preset, TrainingMode};
+use crate::names::{Algorithm, Dataset, Figure, Preset, Split, TrainingMode};
+use crate::problem::{ProblemConfig, Source};
 
-/// Everything an experiment depends on; the same settings and seed give the same result files, to the byte.
+/// Everything the experiments depend on; the same settings and seed give the same result files, to the byte.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
-    /// The figure of the paper, for example `fig1`.
-    pub figure: String,
-    /// Whose set-up: the paper's text or the released code.
+    /// The figures.
+    pub figures: Vec<Figure>,
+    /// Whose algorithms: the paper's text or the released code.
     pub preset: Preset,
-    /// The bandits.
+    /// Whose data: the synthetic bandits' contexts and the real data's rows and scale.
+    pub data: Preset,
+    /// The real data's scale, where it is not the one of `data`.
+    pub scale: Option<Scale>,
+    /// How real rows are divided between log and test.
+    pub split: Split,
+    /// The data sets; of each figure those that it shows.
     pub datasets: Vec<Dataset>,
-    /// The algorithms.
+    /// The algorithms and references.
     pub algorithms: Vec<Algorithm>,
     /// Training modes of the neural model.
     pub modes: Vec<TrainingMode>,
@@ -35,66 +41,66 @@ pub struct Settings {
     pub sigmas: Vec<f64>,
     /// Repetitions, each with its own bandit, log, test contexts and initial weights.
     pub reps: usize,
-    /// T, rounds in the log.
-    pub rounds: usize,
-    /// n_te, test contexts.
+    /// Repetitions of B-mode on MNIST, by far the longest runs; at most `reps` are made.
+    pub mnist_b_reps: usize,
+    /// T, rounds in the log of a synthetic bandit.
+    pub synthetic_rounds: usize,
+    /// T, rounds in the log of a real data set.
+    pub real_rounds: usize,
+    /// n_te, test contexts; fewer where a data set has not enough rows.
     pub test_contexts: usize,
-    /// Standard deviation of the rewards' noise ξ ~ N(0, 0.1); see [`SyntheticConfig`] on how to read the paper.
+    /// Standard deviation of the synthetic rewards' noise ξ ~ N(0, 0.1); see [`SyntheticConfig`] on how to read the paper.
     pub noise_std: f64,
-    /// The policy that makes the log.
+    /// The policy that makes the logs.
     pub behaviour: BehaviourConfig,
+    /// The policy that makes the logs of Figure 3.
+    pub dependent: BehaviourConfig,
     /// The seed of everything.
     pub seed: u64,
 }
 
-/// One training pass and everything that is read off it.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Pass {
-    /// The reward model.
-    pub model: ModelConfig,
-    /// Training mode, where the model has one.
-    pub mode: Option<TrainingMode>,
-    /// Learning rate, where the model has one.
-    pub learning_rate: Option<f64>,
-    /// σ, where the model has one.
-    pub sigma: Option<f64>,
-    /// The algorithms, with their β; `None` is the greedy twin.
-    pub outputs: Vec<(Algorithm, Option<f64>)>,
-    /// The precision in which bounds are compared.
-    pub rounding: Rounding,
-}
-
 impl Settings {
-    /// Figure 1: the three synthetic bandits with the paper's full grid.
-    pub fn fig1(preset: Preset) -> Self {
+    /// The paper's figures with its full grid.
+    pub fn of(figures: &[Figure], preset: Preset) -> Self {
         let paper = preset == Preset::Paper;
+        let grid = vec![0.01, 0.05, 0.1, 1.0, 5.0, 10.0];
+        let epsilon = if paper { 0.9 } else { 0.1 };
         Settings {
-            figure: "fig1".to_owned(),
+            figures: figures.to_vec(),
             preset,
-            datasets: Dataset::ALL.to_vec(),
+            data: preset,
+            scale: None,
+            split: Split::Disjoint,
+            datasets: Dataset::ALL.iter().copied().filter(|d| figures.iter().any(|f| f.datasets().contains(d))).collect(),
             algorithms: Algorithm::ALL.to_vec(),
             modes: vec![TrainingMode::S, TrainingMode::B],
             learning_rates: vec![1e-4, 1e-3],
-            betas: if paper { vec![0.01, 0.05, 0.1, 1.0, 5.0, 10.0] } else { vec![0.01, 0.05, 1.0, 5.0, 10.0] },
-            baseline_betas: if paper { vec![0.01, 0.05, 0.1, 1.0, 5.0, 10.0] } else { vec![0.1] },
+            betas: if paper { grid.clone() } else { vec![0.01, 0.05, 1.0, 5.0, 10.0] },
+            baseline_betas: if paper { grid } else { vec![0.1] },
             sigmas: vec![0.1, 1.0, 10.0],
             reps: 10,
-            rounds: 10_000,
+            mnist_b_reps: 3,
+            synthetic_rounds: 10_000,
+            real_rounds: 15_000,
             test_contexts: 10_000,
             noise_std: 0.1,
             behaviour: BehaviourConfig::EpsilonGreedy { epsilon: 0.1 },
+            dependent: BehaviourConfig::LinUcbMixture { epsilon, linucb: LinUcbConfig::default() },
             seed: 1,
         }
     }
 
-    /// The same experiment small enough for a first look: under a minute on two cores.
+    /// The same experiments small enough for a first look: each figure takes a minute or three on two cores.
     pub fn quick(self) -> Self {
-        Settings { reps: 3, rounds: 2_000, test_contexts: 1_000, learning_rates: vec![1e-3], ..self }
-    }
-
-    /// The figure's name in words.
-    pub fn title(&self) -> String {
-        self.figure.replace("fig", "Figure ")
+        Settings {
+            reps: 3,
+            mnist_b_reps: 1,
+            synthetic_rounds: 2_000,
+            real_rounds: 2_000,
+            test_contexts: 1_000,
+            learning_rates: vec![1e-3],
+            ..self
+        }
     }
 
     /// Refuses what cannot be run, before anything is started.
@@ -103,9 +109,11 @@ impl Settings {
             if got > 0 { Ok(()) } else { Err(Error::Param { name, range: "at least 1", got: got as f64 }) }
         };
         count("reps", self.reps)?;
-        count("n", self.rounds)?;
+        count("reps of B-mode on MNIST", self.mnist_b_reps)?;
+        count("n", self.synthetic_rounds.min(self.real_rounds))?;
         count("test contexts", self.test_contexts)?;
-        count("number of datasets", self.datasets.len())?;
+        count("number of figures", self.figures.len())?;
+        count("number of datasets", self.problems().len())?;
         count("number of algorithms", self.algorithms.len())?;
         let each = |name, values: &[f64], range, ok: fn(f64) -> bool| match values
             .iter()
@@ -122,90 +130,69 @@ impl Settings {
         count("number of modes", self.modes.len())
     }
 
-    /// The numbers of rounds at which policies are judged: 1, 1.5, 2, 3, 5, 7 times powers of ten, and the last.
-    pub fn checkpoints(&self) -> Vec<usize> {
-        let mut n: Vec<usize> = (1..=9)
-            .flat_map(|decade| [10, 15, 20, 30, 50, 70].map(|step: usize| step * 10usize.pow(decade) / 10))
-            .filter(|&n| n < self.rounds && n != 15)
-            .collect();
-        n.push(self.rounds);
-        n
+    /// The panels of a figure.
+    pub fn panels(&self, figure: Figure) -> impl Iterator<Item = ProblemConfig> + '_ {
+        figure.datasets().iter().filter(|d| self.datasets.contains(d)).map(move |&d| self.problem(figure, d))
     }
 
-    /// The bandit of a data set.
-    pub fn bandit(&self, dataset: Dataset) -> SyntheticConfig {
+    /// The bandits and logs behind all figures, each once, in the order of the paper.
+    pub fn problems(&self) -> Vec<ProblemConfig> {
+        let mut all: Vec<ProblemConfig> = Vec::new();
+        for problem in self.figures.iter().flat_map(|&f| self.panels(f)) {
+            if !all.contains(&problem) {
+                all.push(problem);
+            }
+        }
+        all
+    }
+
+    /// The algorithms that a panel shows: Figure 4 is about the neural ones and the references.
+    pub fn shows(&self, figure: Figure, algorithm: Algorithm) -> bool {
+        use Algorithm::{Behaviour, Clone, Constant, NeuralGreedy, Neuralcb, Uniform};
+        let part = [Neuralcb, NeuralGreedy, Uniform, Constant, Behaviour, Clone].contains(&algorithm);
+        self.algorithms.contains(&algorithm) && (figure != Figure::Fig4 || part)
+    }
+
+    /// The algorithms to run on a problem: those that any of its figures shows.
+    pub(crate) fn algorithms_on(&self, problem: &ProblemConfig) -> Vec<Algorithm> {
+        let shown = |a: Algorithm| {
+            self.figures.iter().any(|&f| self.shows(f, a) && self.panels(f).any(|panel| panel == *problem))
+        };
+        Algorithm::ALL.iter().copied().filter(|&a| shown(a)).collect()
+    }
+
+    fn problem(&self, figure: Figure, dataset: Dataset) -> ProblemConfig {
+        let source = match dataset.real() {
+            Some(data) => {
+                let mut preparation = match self.data {
+                    Preset::Paper => Preparation::paper(data),
+                    Preset::ReleasedCode => Preparation::released_code(data),
+                };
+                preparation.scale = self.scale.unwrap_or(preparation.scale);
+                Source::Real { data, preparation, split: self.split }
+            }
+            None => Source::Synthetic(self.synthetic(dataset)),
+        };
+        ProblemConfig {
+            dataset,
+            source,
+            behaviour: if figure == Figure::Fig3 { &self.dependent } else { &self.behaviour }.clone(),
+            rounds: if dataset.real().is_some() { self.real_rounds } else { self.synthetic_rounds },
+            test_contexts: self.test_contexts,
+        }
+    }
+
+    fn synthetic(&self, dataset: Dataset) -> SyntheticConfig {
         let reward = match dataset {
-            Dataset::Quadratic => RewardFunction::Quadratic,
             Dataset::Quadratic2 => RewardFunction::Quadratic2,
             Dataset::Cosine => RewardFunction::Cosine,
+            _ => RewardFunction::Quadratic,
         };
-        let form = match self.preset {
+        let form = match self.data {
             Preset::Paper => ContextForm::PerAction,
             Preset::ReleasedCode => ContextForm::Shared,
         };
         SyntheticConfig { reward, form, noise_std: self.noise_std, ..SyntheticConfig::default() }
-    }
-
-    fn net(&self) -> NetConfig {
-        match self.preset {
-            Preset::Paper => NetConfig::default(),
-            Preset::ReleasedCode => NetConfig {
-                depth: 3,
-                biases: true,
-                output_scale: OutputScale::One,
-                init: Init::Uniform,
-                ..NetConfig::default()
-            },
-        }
-    }
-
-    /// The training passes that serve every algorithm and every point of the grid.
-    pub fn passes(&self) -> Vec<Pass> {
-        let released = self.preset == Preset::ReleasedCode;
-        let covariance = if released { Covariance::PerAction } else { Covariance::Diagonal };
-        let order = if released { UpdateOrder::AfterStep } else { UpdateOrder::BeforeStep };
-        let mut passes = Vec::new();
-        let mut add = |model, mode, learning_rate, sigma, lcb, betas: &[f64], greedy: Option<Algorithm>| {
-            let mut outputs = Vec::new();
-            if self.algorithms.contains(&lcb) {
-                outputs.extend(betas.iter().map(|&beta| (lcb, Some(beta))));
-            }
-            outputs.extend(greedy.filter(|g| self.algorithms.contains(g)).map(|g| (g, None)));
-            let rounding = if released && lcb == Algorithm::KernLcb { Rounding::F32 } else { Rounding::None };
-            if !outputs.is_empty() {
-                passes.push(Pass { model, mode, learning_rate, sigma, outputs, rounding });
-            }
-        };
-        for &mode in &self.modes {
-            for &lr in &self.learning_rates {
-                let config = NeuralConfig {
-                    net: self.net(),
-                    optimiser: Optimiser::Adam { lr, l2: 1e-4, towards: Towards::Zero },
-                    mode: match mode {
-                        TrainingMode::S => Mode::Single,
-                        TrainingMode::B => Mode::Batch { steps: 100, batch: 50 },
-                    },
-                    lambda: 0.1,
-                    covariance,
-                    order,
-                };
-                let greedy = Some(Algorithm::NeuralGreedy);
-                let model = ModelConfig::Neural(config);
-                add(model, Some(mode), Some(lr), None, Algorithm::Neuralcb, &self.betas, greedy);
-            }
-        }
-        let config = NeuralLinearConfig { net: self.net(), lambda: 0.1, covariance, scale_features: released };
-        let (model, greedy) = (ModelConfig::NeuralLinear(config), Some(Algorithm::NeuralLinGreedy));
-        add(model, None, None, None, Algorithm::NeuralLinLcb, &self.baseline_betas, greedy);
-        let model = ModelConfig::Linear(LinearConfig { lambda: 0.1 });
-        add(model, None, None, None, Algorithm::LinLcb, &self.baseline_betas, None);
-        for &sigma in &self.sigmas {
-            let lambda = if released { 1e-6 } else { 0.1 };
-            let model =
-                ModelConfig::Kernel(KernelConfig { sigma, lambda, max_samples: 1000, ..KernelConfig::default() });
-            add(model, None, None, Some(sigma), Algorithm::KernLcb, &self.baseline_betas, None);
-        }
-        passes
     }
 }
 
@@ -214,33 +201,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_pass_serves_every_beta_and_the_greedy_twin() {
-        let passes = Settings::fig1(Preset::Paper).passes();
-        assert_eq!(passes.len(), 2 * 2 + 1 + 1 + 3);
-        assert_eq!(passes[0].outputs.len(), 7);
-        assert_eq!(passes[0].outputs[6], (Algorithm::NeuralGreedy, None));
-        let only = Settings { algorithms: vec![Algorithm::NeuralGreedy], ..Settings::fig1(Preset::Paper) }.passes();
-        assert_eq!(only.len(), 4);
-        assert_eq!(only[0].outputs, [(Algorithm::NeuralGreedy, None)]);
-    }
-
-    #[test]
-    fn checkpoints_rise_to_the_last_round() {
-        let at = |rounds| Settings { rounds, ..Settings::fig1(Preset::Paper) }.checkpoints();
-        assert_eq!(at(1), [1]);
-        assert_eq!(at(100), [10, 20, 30, 50, 70, 100]);
-        let full = at(10_000);
-        assert!(full.is_sorted_by(|a, b| a < b));
-        for n in [1000, 2000, 3000, 5000, 10_000] {
-            assert!(full.contains(&n));
-        }
+    fn a_problem_that_several_figures_show_is_one() {
+        let all = Settings::of(Figure::ALL, Preset::Paper);
+        assert_eq!(all.problems().len(), 3 + 4 + 2, "Figure 4 adds none");
+        let fig4 = Settings::of(&[Figure::Fig4], Preset::Paper);
+        assert_eq!(fig4.problems().len(), 4);
+        assert!(!fig4.algorithms_on(&fig4.problems()[0]).contains(&Algorithm::LinLcb));
+        assert!(all.algorithms_on(&fig4.problems()[0]).contains(&Algorithm::LinLcb), "Figure 1 shows it on cosine");
     }
 
     #[test]
     fn bad_settings_are_refused_with_name_and_range() {
         let refusal = |s: Settings| s.check().unwrap_err().to_string();
-        let base = || Settings::fig1(Preset::Paper);
-        assert_eq!(refusal(Settings { rounds: 0, ..base() }), "`n` must be at least 1, got 0");
+        let base = || Settings::of(&[Figure::Fig1], Preset::Paper);
+        assert_eq!(refusal(Settings { synthetic_rounds: 0, ..base() }), "`n` must be at least 1, got 0");
         assert_eq!(
             refusal(Settings { betas: vec![0.1, -1.0], ..base() }),
             "`beta` must be a finite number >= 0, got -1"

@@ -74,11 +74,6 @@ impl Classification {
         }
         Ok(Classification { data, pool, rule })
     }
-
-    /// Number of rows that may be drawn.
-    pub fn n_rows(&self) -> usize {
-        self.pool.len()
-    }
 }
 
 impl Bandit for Classification {
@@ -105,6 +100,10 @@ impl Bandit for Classification {
             }
         }
         Ok((Contexts::new(self.layout(), x, Eligible::All)?, expected))
+    }
+
+    fn n_contexts(&self) -> Option<usize> {
+        Some(self.pool.len())
     }
 
     fn draw_reward(&self, expected: f64, rng: &mut Stream) -> f64 {

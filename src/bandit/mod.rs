@@ -23,6 +23,11 @@ pub trait Bandit: Send + Sync {
     /// Draws the contexts of `n` rounds from ρ, with the expected reward h of every pair.
     fn draw(&self, n: usize, rng: &mut Stream) -> Result<(Contexts, Vec<f64>), Error>;
 
+    /// How many different contexts there are, where they are not drawn from a continuum.
+    fn n_contexts(&self) -> Option<usize> {
+        None
+    }
+
     /// Draws a reward with the given expectation.
     fn draw_reward(&self, expected: f64, rng: &mut Stream) -> f64;
 }

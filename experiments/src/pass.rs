@@ -1,0 +1,215 @@
+//! Training passes: β and the greedy twin are read off one and the same pass, so few passes serve the whole grid.
+
+use neuralcb::ModelConfig;
+use neuralcb::model::{Covariance, KernelConfig, LinearConfig, Mode, NeuralConfig, NeuralLinearConfig, UpdateOrder};
+use neuralcb::net::{Init, NetConfig, Optimiser, OutputScale, Towards};
+use neuralcb::policy::{ImitationConfig, Rounding};
+use serde::{Deserialize, Serialize};
+
+use crate::names::{Algorithm, Dataset, Preset, TrainingMode};
+use crate::problem::{ProblemConfig, Source};
+use crate::settings::Settings;
+
+/// One pass over a log and everything that is read off it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Pass {
+    /// What is learned.
+    pub job: Job,
+    /// Training mode, where the model has one.
+    pub mode: Option<TrainingMode>,
+    /// Learning rate, where the model has one.
+    pub learning_rate: Option<f64>,
+    /// σ, where the model has one.
+    pub sigma: Option<f64>,
+    /// The algorithms, with their β; `None` is the greedy twin.
+    pub outputs: Vec<(Algorithm, Option<f64>)>,
+    /// The precision in which bounds are compared.
+    pub rounding: Rounding,
+}
+
+/// What is learned from a log.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Job {
+    /// A reward model.
+    Model(ModelConfig),
+    /// A classifier of the logged actions.
+    Clone(ImitationConfig),
+    /// Nothing: the policies that do not learn.
+    References,
+}
+
+impl Settings {
+    /// The passes that serve every algorithm and every point of the grid on a problem.
+    pub fn passes(&self, problem: &ProblemConfig) -> Vec<Pass> {
+        let algorithms = self.algorithms_on(problem);
+        let has = |a: &Algorithm| algorithms.contains(a);
+        let released = self.preset == Preset::ReleasedCode;
+        let covariance = if released { Covariance::PerAction } else { Covariance::Diagonal };
+        let order = if released { UpdateOrder::AfterStep } else { UpdateOrder::BeforeStep };
+        let net = self.net(problem);
+        let mut passes = Vec::new();
+        let mut add = |model, mode, learning_rate, sigma, lcb, betas: &[f64], greedy: Option<Algorithm>| {
+            let mut outputs = Vec::new();
+            if has(&lcb) {
+                outputs.extend(betas.iter().map(|&beta| (lcb, Some(beta))));
+            }
+            outputs.extend(greedy.filter(has).map(|g| (g, None)));
+            let rounding = if released && lcb == Algorithm::KernLcb { Rounding::F32 } else { Rounding::None };
+            if !outputs.is_empty() {
+                passes.push(Pass { job: Job::Model(model), mode, learning_rate, sigma, outputs, rounding });
+            }
+        };
+        for &mode in &self.modes {
+            for &lr in &self.learning_rates {
+                let config = NeuralConfig {
+                    net: net.clone(),
+                    optimiser: Optimiser::Adam { lr, l2: 1e-4, towards: Towards::Zero },
+                    mode: match mode {
+                        TrainingMode::S => Mode::Single,
+                        TrainingMode::B => Mode::Batch { steps: 100, batch: 50 },
+                    },
+                    lambda: 0.1,
+                    covariance,
+                    order,
+                };
+                let greedy = Some(Algorithm::NeuralGreedy);
+                let model = ModelConfig::Neural(config);
+                add(model, Some(mode), Some(lr), None, Algorithm::Neuralcb, &self.betas, greedy);
+            }
+        }
+        let config = NeuralLinearConfig { net, lambda: 0.1, covariance, scale_features: released };
+        let (model, greedy) = (ModelConfig::NeuralLinear(config), Some(Algorithm::NeuralLinGreedy));
+        add(model, None, None, None, Algorithm::NeuralLinLcb, &self.baseline_betas, greedy);
+        let model = ModelConfig::Linear(LinearConfig { lambda: 0.1 });
+        add(model, None, None, None, Algorithm::LinLcb, &self.baseline_betas, None);
+        for &sigma in &self.sigmas {
+            let lambda = if released { 1e-6 } else { 0.1 };
+            let model =
+                ModelConfig::Kernel(KernelConfig { sigma, lambda, max_samples: 1000, ..KernelConfig::default() });
+            add(model, None, None, Some(sigma), Algorithm::KernLcb, &self.baseline_betas, None);
+        }
+        let plain = |job, outputs| Pass { job, mode: None, learning_rate: None, sigma: None, outputs, rounding: Rounding::None };
+        let references = [Algorithm::Uniform, Algorithm::Constant, Algorithm::Behaviour];
+        let references: Vec<_> = references.into_iter().filter(has).map(|a| (a, None)).collect();
+        if !references.is_empty() {
+            passes.push(plain(Job::References, references));
+        }
+        if has(&Algorithm::Clone) {
+            passes.push(plain(Job::Clone(ImitationConfig::default()), vec![(Algorithm::Clone, None)]));
+        }
+        passes
+    }
+
+    /// Repetitions of a pass.
+    pub(crate) fn reps_of(&self, problem: &ProblemConfig, pass: &Pass) -> usize {
+        let long = problem.dataset == Dataset::Mnist && pass.mode == Some(TrainingMode::B);
+        if long { self.mnist_b_reps.min(self.reps) } else { self.reps }
+    }
+
+    /// The network: m = 20 on the synthetic bandits, 100 on real data.
+    fn net(&self, problem: &ProblemConfig) -> NetConfig {
+        let width = if matches!(problem.source, Source::Real { .. }) { 100 } else { 20 };
+        match self.preset {
+            Preset::Paper => NetConfig { width, ..NetConfig::default() },
+            Preset::ReleasedCode => NetConfig {
+                width,
+                depth: 3,
+                biases: true,
+                output_scale: OutputScale::One,
+                init: Init::Uniform,
+                ..NetConfig::default()
+            },
+        }
+    }
+}
+
+/// The sizes that decide how long a pass takes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Size {
+    /// Numbers per context vector.
+    pub dim: usize,
+    /// Actions.
+    pub n_actions: usize,
+    /// Blocks of the first layer.
+    pub n_blocks: usize,
+}
+
+impl Pass {
+    /// Microseconds that reading rounds `from..to` takes, roughly, on a machine of 2020; for the time left and the order
+    /// of work.
+    pub(crate) fn train_work(&self, size: Size, from: usize, to: usize) -> f64 {
+        let (d, rounds) = (size.dim as f64, (to - from) as f64);
+        match &self.job {
+            Job::Model(ModelConfig::Neural(config)) => {
+                let (own, all) = weights(&config.net, size);
+                match config.mode {
+                    Mode::Single => rounds * (0.4 + 4e-4 * all),
+                    Mode::Batch { steps, batch } => {
+                        rounds * steps as f64 * (1.5 + 5e-5 * batch as f64 * own + 5.5e-4 * all)
+                    }
+                }
+            }
+            Job::Model(ModelConfig::NeuralLinear(config)) => rounds * (0.4 + 1e-3 * weights(&config.net, size).0),
+            Job::Model(ModelConfig::Linear(_)) => rounds * (0.05 + 1e-3 * d * d / 2.0),
+            Job::Model(ModelConfig::Kernel(_)) | Job::References => 0.1,
+            Job::Clone(config) => {
+                let rows = to as f64 * (size.n_actions / size.n_blocks.max(1)).max(1) as f64;
+                15.0 * rows * (0.1 + 1e-4 * d * config.width as f64)
+            }
+        }
+    }
+
+    /// Microseconds that scoring `contexts` test contexts takes after n rounds, roughly.
+    pub(crate) fn score_work(&self, size: Size, n: usize, contexts: usize) -> f64 {
+        let (d, pairs) = (size.dim as f64, (contexts * size.n_actions) as f64);
+        match &self.job {
+            Job::Model(ModelConfig::Neural(NeuralConfig { net, .. }))
+            | Job::Model(ModelConfig::NeuralLinear(NeuralLinearConfig { net, .. })) => {
+                pairs * (0.03 + 6e-5 * weights(net, size).0)
+            }
+            Job::Model(ModelConfig::Linear(_)) => pairs * (0.02 + 3e-5 * d * d) + size.n_blocks as f64 * 1e-4 * d.powi(3),
+            // a kernel model's cost grows with the square of its samples, and it is not scored again when they are full
+            Job::Model(ModelConfig::Kernel(k)) if n <= k.max_samples => {
+                let own = n as f64 / size.n_blocks as f64;
+                pairs * own * (2e-3 + 2e-5 * d + 1.3e-5 * own)
+            }
+            Job::Model(ModelConfig::Kernel(_)) | Job::References => 0.1,
+            Job::Clone(_) => pairs * 0.05,
+        }
+    }
+}
+
+/// Weights that one sample touches, and all.
+fn weights(net: &NetConfig, size: Size) -> (f64, f64) {
+    let (m, d) = (net.width as f64, size.dim as f64);
+    let rest = m * (1.0 + m * (net.depth - 2) as f64);
+    (m * d + rest, m * d * size.n_blocks as f64 + rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::names::Figure;
+
+    #[test]
+    fn one_pass_serves_every_beta_and_the_greedy_twin() {
+        let settings = Settings::of(&[Figure::Fig1], Preset::Paper);
+        let problem = &settings.problems()[0];
+        let passes = settings.passes(problem);
+        assert_eq!(passes.len(), 2 * 2 + 1 + 1 + 3 + 2);
+        assert_eq!(passes[0].outputs.len(), 7);
+        assert_eq!(passes[0].outputs[6], (Algorithm::NeuralGreedy, None));
+        let only = Settings { algorithms: vec![Algorithm::NeuralGreedy], ..settings.clone() }.passes(problem);
+        assert_eq!(only.len(), 4);
+        assert_eq!(only[0].outputs, [(Algorithm::NeuralGreedy, None)]);
+    }
+
+    #[test]
+    fn the_long_runs_are_repeated_less_often() {
+        let settings = Settings::of(&[Figure::Fig2], Preset::Paper);
+        let mnist = settings.problems().pop().unwrap();
+        let reps: Vec<usize> = settings.passes(&mnist).iter().map(|p| settings.reps_of(&mnist, p)).collect();
+        assert_eq!(reps, [10, 10, 3, 3, 10, 10, 10, 10, 10, 10, 10]);
+    }
+}
