@@ -45,6 +45,7 @@ pub mod policy;
 mod seed;
 
 pub use data::{Contexts, Eligible, Encoding, Layout, LoggedData, Pair, Round};
+pub use data::{Standardiser, unit_norm};
 pub use error::{Column, Error};
 pub use linalg::machine;
 pub use linalg::scalar::Scalar;

@@ -1,6 +1,8 @@
-//! Everything of neuralcb that touches a file: logs of decisions, policy tables, and writing that is never half done.
+//! Everything of neuralcb that touches a file: logs of decisions, policy tables, data sets, and writing that is never
+//! half done.
 
 pub mod atomic;
+pub mod datasets;
 mod error;
 mod simulated;
 mod table;

@@ -11,6 +11,8 @@
 
 mod contexts;
 mod log;
+mod prepare;
 
 pub use contexts::{Contexts, Eligible, Encoding, Layout, Pair};
 pub use log::{LoggedData, Round};
+pub use prepare::{Standardiser, unit_norm};
