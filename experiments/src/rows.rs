@@ -14,6 +14,8 @@ const RESULT_HEADER: &str =
     "dataset,algorithm,mode,learning_rate,sigma,beta,split,behaviour,rep,seed,n,suboptimality,accuracy";
 const TIMING_HEADER: &str =
     "dataset,algorithm,mode,learning_rate,sigma,beta,split,behaviour,rep,seed,n,train_seconds,score_seconds";
+const VALIDATION_HEADER: &str =
+    "dataset,algorithm,mode,learning_rate,sigma,beta,split,behaviour,rep,seed,n,estimate,lower_bound";
 
 /// What a row is about: one policy at one checkpoint of one run.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -62,6 +64,17 @@ pub struct TimingRow {
     pub train_seconds: f64,
     /// Seconds spent scoring the test contexts.
     pub score_seconds: f64,
+}
+
+/// What the log alone says about the policy learned from its first n rounds.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ValidationRow {
+    /// What the row is about.
+    pub key: Key,
+    /// Self-normalised importance-weighted estimate of its value on the rounds after n.
+    pub estimate: f64,
+    /// Its lower 95 % bound, with what the log does not cover counted as the worst reward.
+    pub lower_bound: f64,
 }
 
 /// A table of results that cannot be read.
@@ -137,6 +150,13 @@ pub fn to_csv(rows: &[ResultRow]) -> String {
 pub fn timings_to_csv(rows: &[TimingRow]) -> String {
     write_table(TIMING_HEADER, rows, |row| {
         (row.key.cells(), [row.train_seconds.to_string(), row.score_seconds.to_string()])
+    })
+}
+
+/// The table `validation.csv`.
+pub fn validations_to_csv(rows: &[ValidationRow]) -> String {
+    write_table(VALIDATION_HEADER, rows, |row| {
+        (row.key.cells(), [row.estimate.to_string(), row.lower_bound.to_string()])
     })
 }
 

@@ -36,6 +36,18 @@ pub struct Machine {
     pub dram_gbs: f64,
 }
 
+/// The vector instructions that this processor has and the library uses; results are the same to the bit where they are.
+pub fn instructions() -> &'static str {
+    struct Name;
+    impl Job for Name {
+        type Out = &'static str;
+        fn run<A: Arch>(self) -> &'static str {
+            A::NAME
+        }
+    }
+    dispatch(Name)
+}
+
 impl Machine {
     /// Measures the machine as it is now.
     pub fn measure() -> Machine {

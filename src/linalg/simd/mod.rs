@@ -47,6 +47,8 @@ pub(crate) use map;
 
 /// An instruction set: vectors of [`LANES`] numbers and what can be done with them.
 pub(crate) trait Arch: 'static {
+    /// What the instruction set is called.
+    const NAME: &'static str;
     /// Eight numbers.
     type V<T: Scalar>: Copy;
     fn splat<T: Scalar>(v: T) -> Self::V<T>;
@@ -108,6 +110,7 @@ fn each<T: Scalar>(f: impl Fn(usize) -> T) -> Lanes<T> {
 }
 
 impl<const FUSED: bool> Arch for Arrays<FUSED> {
+    const NAME: &'static str = if FUSED { "neon" } else { "portable" };
     type V<T: Scalar> = Lanes<T>;
     fn call<J: Job>(job: J) -> J::Out {
         job.run::<Self>()
@@ -183,8 +186,9 @@ pub struct Avx512;
 /// Makes an [`Arch`] of the operations on its [`x86::Registers`].
 #[cfg(target_arch = "x86_64")]
 macro_rules! arch {
-    ($name:ident, $with:ident) => {
+    ($name:ident, $with:ident, $text:literal) => {
         impl Arch for $name {
+            const NAME: &'static str = $text;
             type V<T: Scalar> = <T as Registers<Self>>::V;
             #[inline(always)]
             fn call<J: Job>(job: J) -> J::Out {
@@ -247,9 +251,9 @@ macro_rules! arch {
     };
 }
 #[cfg(target_arch = "x86_64")]
-arch!(Avx2, with_avx2);
+arch!(Avx2, with_avx2, "avx2");
 #[cfg(target_arch = "x86_64")]
-arch!(Avx512, with_avx512);
+arch!(Avx512, with_avx512, "avx-512");
 
 /// Asks for the memory of a slice's first and last cache lines ahead of its use; changes no result.
 #[inline(always)]
