@@ -14,6 +14,7 @@
 pub mod chart;
 mod names;
 mod output;
+pub mod png;
 pub mod report;
 pub mod rows;
 mod runner;

@@ -1,0 +1,91 @@
+//! The report page in a real Chromium: what it draws, how it answers, and that it asks nobody for anything.
+//!
+//! Where no Chromium is found the tests say so and do nothing; `CHROMIUM` names one that is elsewhere.
+
+mod browser;
+mod sample;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use neuralcb_experiments::report;
+use serde::Deserialize;
+
+/// Runs before everything else in the page: nothing that goes wrong stays unseen.
+const HOOKS: &str = "<script>window.seen = [];\
+    addEventListener('error', (event) => seen.push(event.message));\
+    addEventListener('unhandledrejection', (event) => seen.push(String(event.reason)));\
+    addEventListener('securitypolicyviolation', (event) => seen.push(`policy: ${event.violatedDirective}`));\
+    for (const level of ['error', 'warn']) console[level] = (...said) => seen.push(said.join(' '));</script>";
+
+#[derive(Deserialize)]
+struct Found {
+    checks: Vec<Check>,
+    errors: Vec<String>,
+    requests: Vec<String>,
+    width: u32,
+}
+
+#[derive(Deserialize)]
+struct Check {
+    name: String,
+    ok: bool,
+    detail: String,
+}
+
+/// Chromium, or a line that says why there is no test.
+fn chromium() -> Option<PathBuf> {
+    let found = browser::find();
+    if found.is_none() {
+        eprintln!("skipped: no chromium in PATH; install it or name one in CHROMIUM");
+    }
+    found
+}
+
+/// The sample page with hooks before its script and a test behind it.
+fn write_page(dir: &Path, test: &str) -> PathBuf {
+    let page = report::html(&sample::report());
+    let page = page.replacen("<title>", &format!("{HOOKS}<title>"), 1);
+    let page = page.replacen("</body>", &format!("<script type=\"module\">{test}</script></body>"), 1);
+    let path = dir.join("report.html");
+    fs::write(&path, page).unwrap();
+    path
+}
+
+/// Visits the page at a width and returns what its test found.
+fn found(chromium: &Path, width: u32) -> Found {
+    let dir = tempfile::tempdir().unwrap();
+    let page = write_page(dir.path(), include_str!("page.js"));
+    let size = format!("--window-size={width},900");
+    let visit = browser::visit(chromium, dir.path(), &page, "", &["--dump-dom", &size]);
+    let json = visit.dom.split_once("<pre id=\"found\">").and_then(|(_, rest)| rest.split_once("</pre>"));
+    let json = json.unwrap_or_else(|| panic!("the test did not end: {}", visit.log)).0;
+    let json = json.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&");
+    assert!(!visit.log.contains(":CONSOLE"), "{}", visit.log);
+    serde_json::from_str(&json).unwrap()
+}
+
+fn assert_all_is_well(found: &Found) {
+    let failed: Vec<String> =
+        found.checks.iter().filter(|check| !check.ok).map(|check| format!("{}: {}", check.name, check.detail)).collect();
+    assert!(failed.is_empty(), "{failed:#?}");
+    assert!(found.checks.len() > 30, "{} checks", found.checks.len());
+    assert!(found.errors.is_empty(), "{:#?}", found.errors);
+    assert!(found.requests.is_empty(), "{:#?}", found.requests);
+}
+
+#[test]
+fn the_page_answers_in_a_wide_window() {
+    let Some(chromium) = chromium() else { return };
+    let found = found(&chromium, 1300);
+    assert_eq!(found.width, 1300);
+    assert_all_is_well(&found);
+}
+
+#[test]
+fn the_page_answers_on_a_phone() {
+    let Some(chromium) = chromium() else { return };
+    let found = found(&chromium, 360);
+    assert_eq!(found.width, 360);
+    assert_all_is_well(&found);
+}
