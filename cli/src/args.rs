@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use neuralcb::policy::{BehaviourConfig, LinUcbConfig};
-use neuralcb_experiments::{Algorithm, Dataset, Preset, TrainingMode};
+use neuralcb_experiments::{Algorithm, Dataset, Preset, Split, TrainingMode};
 use neuralcb_logs::read_policy_table;
 
 /// Makes a parser of a name of the contract, with an error that lists what is allowed.
@@ -21,6 +21,7 @@ named!(dataset, Dataset);
 named!(algorithm, Algorithm);
 named!(mode, TrainingMode);
 named!(preset, Preset);
+named!(split, Split);
 
 /// A number that may be infinite or negative; its range is checked where its meaning is known.
 pub fn number(text: &str) -> Result<f64, String> {

@@ -5,6 +5,7 @@
 
 mod args;
 mod bench;
+mod report;
 mod reproduce;
 mod simulate;
 
@@ -24,6 +25,8 @@ struct Cli {
 enum Command {
     /// Run an experiment of the paper: tables, figures and a report from one command
     Reproduce(reproduce::Args),
+    /// Make tables, figures and report from the finished runs of a folder
+    Report(report::Args),
     /// Write a simulated log of decisions, with the true propensities, as CSV
     Simulate(simulate::Args),
     /// Time this build on this machine, against what the machine allows
@@ -37,6 +40,7 @@ fn main() -> ExitCode {
     };
     let done = match cli.command {
         Command::Reproduce(args) => reproduce::run(&args),
+        Command::Report(args) => report::run(&args),
         Command::Simulate(args) => simulate::run(&args),
         Command::Bench(args) => bench::run(&args),
     };

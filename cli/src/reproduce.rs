@@ -1,45 +1,80 @@
-//! `neuralcb reproduce`: an experiment of the paper, from settings to report.
+//! `neuralcb reproduce`: the paper's experiments, from settings to report.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use indicatif::{ProgressBar, ProgressStyle};
+use neuralcb::policy::BehaviourConfig;
 use neuralcb_experiments::{
-    Algorithm, Dataset, Preset, Settings, TrainingMode, report, run as run_experiment, total_work, write_results,
+    Algorithm, Dataset, Figure, Journal, Library, Plan, Preset, Results, Settings, Split, TrainingMode,
+    run as run_plan, write_results, write_settings,
 };
 use neuralcb_logs::OutDir;
+use neuralcb_logs::datasets::{Scale, cache_dir};
 
-use crate::args;
+use crate::{args, report};
 
 /// The figures that can be reproduced.
-#[derive(Clone, Copy, clap::ValueEnum)]
-enum Figure {
+#[derive(Clone, Copy, PartialEq, clap::ValueEnum)]
+enum Which {
     /// The synthetic bandits h1, h2, h3
     Fig1,
+    /// Real data: Mushroom, Statlog, Adult, MNIST
+    Fig2,
+    /// Dependent data: a behaviour policy that learns while it logs, on Statlog and MNIST
+    Fig3,
+    /// S-mode against B-mode: cosine, Statlog, Adult, MNIST
+    Fig4,
+    /// Every figure; runs that several figures share are made once
+    All,
+}
+
+/// The scale of real contexts.
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum Contexts {
+    /// As in the files, categories one-hot
+    Raw,
+    /// Every column with mean 0 and variance 1
+    Standardised,
+    /// Standardised, then every row of length 1
+    UnitNorm,
 }
 
 #[derive(clap::Args)]
 pub struct Args {
     /// Which figure of the paper
     #[arg(value_enum)]
-    figure: Figure,
-    /// A first look: 3 repetitions, 2,000 rounds, 1,000 test contexts, learning rate 0.001
+    figure: Which,
+    /// A first look: 3 repetitions (B-mode on MNIST: 1), 2,000 rounds, 1,000 test contexts, learning rate 0.001
     #[arg(long)]
     quick: bool,
     /// Whose set-up: `paper` (its text) or `released-code` (the code that came with it)
     #[arg(long, default_value = "paper", value_parser = args::preset)]
     preset: Preset,
-    /// Bandits, separated by commas: quadratic, quadratic2, cosine [default: all]
+    /// Whose reading of the data, where it is not the preset's: `paper` or `released-code`
+    #[arg(long, value_parser = args::preset)]
+    data: Option<Preset>,
+    /// Scale of real contexts, where it is not the one of `--data`
+    #[arg(long, value_enum)]
+    contexts: Option<Contexts>,
+    /// Real rows: `disjoint` (no test row is in a log) or `released-code` (test rows are training rows)
+    #[arg(long, default_value = "disjoint", value_parser = args::split)]
+    split: Split,
+    /// Data sets of the figure, separated by commas: quadratic, quadratic2, cosine, mushroom, statlog, adult, mnist
+    /// [default: all]
     #[arg(long, value_delimiter = ',', value_parser = args::dataset)]
     datasets: Option<Vec<Dataset>>,
     /// Algorithms, separated by commas: neuralcb, neural-greedy, neural-lin-lcb, neural-lin-greedy, lin-lcb, kern-lcb,
-    /// uniform, behaviour [default: all]
+    /// uniform, constant, behaviour, clone [default: all]
     #[arg(long, value_delimiter = ',', value_parser = args::algorithm)]
     algorithms: Option<Vec<Algorithm>>,
-    /// Repetitions, each with its own bandit, log, test contexts and initial weights
+    /// Repetitions, each with its own bandit, log, test contexts and initial weights [default: 10]
     #[arg(long)]
     reps: Option<usize>,
+    /// Repetitions of B-mode on MNIST, by far the longest runs [default: 3]
+    #[arg(long)]
+    mnist_b_reps: Option<usize>,
     /// Pessimism β, separated by commas, for every algorithm that has one [default: the paper's grid]
     #[arg(long, value_delimiter = ',', value_parser = args::number, allow_negative_numbers = true)]
     beta: Option<Vec<f64>>,
@@ -52,46 +87,88 @@ pub struct Args {
     /// Kernel widths σ of KernLCB, separated by commas [default: 0.1,1,10]
     #[arg(long, value_delimiter = ',', value_parser = args::number, allow_negative_numbers = true)]
     sigma: Option<Vec<f64>>,
-    /// Rounds in the log [default: 10000]
+    /// Rounds in the log [default: 10000 of synthetic bandits, 15000 of real data]
     #[arg(long)]
     n: Option<usize>,
-    /// Test contexts [default: 10000]
+    /// Test contexts [default: 10000, or what is left of a smaller data set]
     #[arg(long)]
     test_contexts: Option<usize>,
-    /// Standard deviation of the rewards' noise; the paper's N(0, 0.1) can also be read as 0.3162 [default: 0.1]
+    /// Standard deviation of the synthetic rewards' noise; the paper's N(0, 0.1) can also be read as 0.3162 [default: 0.1]
     #[arg(long, value_parser = args::number, allow_negative_numbers = true)]
     noise_std: Option<f64>,
+    /// Who makes the logs: uniform, epsilon-greedy:E, linucb:E [default: epsilon-greedy:0.1]
+    #[arg(long, value_parser = args::behaviour)]
+    behaviour: Option<BehaviourConfig>,
+    /// Who makes the logs of fig3 [default: linucb:0.9, of the released code linucb:0.1]
+    #[arg(long, value_parser = args::behaviour)]
+    dependent: Option<BehaviourConfig>,
     /// Threads [default: one per core]
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
     jobs: Option<u16>,
     /// The seed of everything; the same seed gives the same result files with any number of threads
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Folder for the results [default: results/fig1]
+    /// Folder of the real data sets [default: $NEURALCB_DATA, else the cache that `neuralcb data` fills]
+    #[arg(long)]
+    data_dir: Option<PathBuf>,
+    /// Folder for the results; a run that was killed goes on where it was [default: results/FIGURE]
     #[arg(long)]
     out: Option<PathBuf>,
 }
 
 impl Args {
-    fn settings(&self) -> Settings {
-        let Figure::Fig1 = self.figure;
-        let mut s = Settings::fig1(self.preset);
+    fn settings(&self) -> anyhow::Result<Settings> {
+        let figures: &[Figure] = match self.figure {
+            Which::Fig1 => &[Figure::Fig1],
+            Which::Fig2 => &[Figure::Fig2],
+            Which::Fig3 => &[Figure::Fig3],
+            Which::Fig4 => &[Figure::Fig4],
+            Which::All => Figure::ALL,
+        };
+        let mut s = Settings::of(figures, self.preset);
         if self.quick {
             s = s.quick();
         }
-        set(&mut s.datasets, &self.datasets);
+        if let Some(datasets) = &self.datasets {
+            if let Some(stranger) = datasets.iter().find(|d| !s.datasets.contains(d)) {
+                let names: Vec<&str> = s.datasets.iter().map(|d| d.name()).collect();
+                anyhow::bail!("{} does not show `{stranger}`, only {}", self.name(), names.join(", "));
+            }
+            s.datasets = datasets.clone();
+        }
+        set(&mut s.data, &self.data);
+        s.scale = self.contexts.map(|c| match c {
+            Contexts::Raw => Scale::Raw,
+            Contexts::Standardised => Scale::Standardised,
+            Contexts::UnitNorm => Scale::UnitNorm,
+        });
+        s.split = self.split;
         set(&mut s.algorithms, &self.algorithms);
         set(&mut s.reps, &self.reps);
+        set(&mut s.mnist_b_reps, &self.mnist_b_reps);
         set(&mut s.betas, &self.beta);
         set(&mut s.baseline_betas, &self.beta);
         set(&mut s.modes, &self.mode);
         set(&mut s.learning_rates, &self.lr);
         set(&mut s.sigmas, &self.sigma);
-        set(&mut s.rounds, &self.n);
+        set(&mut s.synthetic_rounds, &self.n);
+        set(&mut s.real_rounds, &self.n);
         set(&mut s.test_contexts, &self.test_contexts);
         set(&mut s.noise_std, &self.noise_std);
+        set(&mut s.behaviour, &self.behaviour);
+        set(&mut s.dependent, &self.dependent);
         s.seed = self.seed;
-        s
+        Ok(s)
+    }
+
+    fn name(&self) -> &'static str {
+        match self.figure {
+            Which::Fig1 => "fig1",
+            Which::Fig2 => "fig2",
+            Which::Fig3 => "fig3",
+            Which::Fig4 => "fig4",
+            Which::All => "all",
+        }
     }
 }
 
@@ -102,23 +179,32 @@ fn set<T: Clone>(field: &mut T, given: &Option<T>) {
 }
 
 pub fn run(args: &Args) -> anyhow::Result<()> {
-    let settings = args.settings();
-    settings.check()?;
-    let out = args.out.clone().unwrap_or_else(|| PathBuf::from("results").join(&settings.figure));
+    let plan = Plan::new(args.settings()?)?;
+    let library = Library::new(args.data_dir.clone().unwrap_or_else(cache_dir));
+    library.load(&plan.problems)?;
+    let out = args.out.clone().unwrap_or_else(|| PathBuf::from("results").join(args.name()));
     let dir = OutDir::prepare(&out)?;
+    let journal = Journal::open(&out)?;
+    write_settings(&dir, &plan.settings)?;
     let threads = args.jobs.map_or(0, usize::from);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().context("cannot start threads")?;
 
     let start = Instant::now();
-    let bar = progress_bar(total_work(&settings));
-    let results = pool.install(|| run_experiment(&settings, &|work| bar.inc(work)))?;
+    let found = plan.tasks.iter().filter(|task| journal.find(&task.name).is_some()).count();
+    if found > 0 {
+        eprintln!("{found} of {} runs are already in {}: going on", plan.tasks.len(), out.display());
+    }
+    let bar = progress_bar(plan.work());
+    let records = pool.install(|| run_plan(&plan, &library, Some(&journal), &|work| bar.inc(work)))?;
     bar.finish_and_clear();
 
-    let curves = write_results(&dir, &settings, &results)?;
-    print!("{}", report::table(&curves));
+    let results = Results::new(&plan, records.iter().map(Some));
+    let seconds = start.elapsed().as_secs_f64();
+    let figures =
+        write_results(&dir, &plan, &results, report::run_info(pool.current_num_threads(), seconds, &records))?;
+    report::print_tables(&figures);
     eprintln!(
-        "done in {:.1} s: {} rows in {}, report in {}",
-        start.elapsed().as_secs_f64(),
+        "done in {seconds:.1} s: {} rows in {}, report in {}",
         results.rows.len(),
         out.join("results.csv").display(),
         out.join("report.html").display()

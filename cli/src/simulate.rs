@@ -3,17 +3,17 @@
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 
-use neuralcb::bandit::{Bandit, Synthetic, collect};
-use neuralcb::policy::{Behaviour, BehaviourConfig};
-use neuralcb::{LoggedData, Seed};
-use neuralcb_experiments::{Dataset, Preset, Settings, behaviour_name};
+use neuralcb::LoggedData;
+use neuralcb::policy::BehaviourConfig;
+use neuralcb_experiments::{Dataset, Figure, Library, Preset, Problem, Settings, behaviour_name};
+use neuralcb_logs::datasets::cache_dir;
 use neuralcb_logs::{atomic, write_log};
 
 use crate::args;
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// The bandit: quadratic, quadratic2 or cosine
+    /// The bandit: quadratic, quadratic2, cosine, mushroom, statlog, adult or mnist
     #[arg(value_parser = args::dataset)]
     dataset: Dataset,
     /// Rounds
@@ -52,8 +52,15 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 }
 
 fn simulate(args: &Args) -> anyhow::Result<LoggedData> {
-    let seed = Seed::new(args.seed).child(args.dataset.name());
-    let bandit = Synthetic::new(Settings::fig1(args.preset).bandit(args.dataset), &mut seed.stream("bandit"))?;
-    let mut behaviour = Behaviour::new(&args.behaviour, bandit.layout())?;
-    Ok(collect(&bandit, &mut behaviour, args.n, seed.child("log"))?)
+    let settings = Settings {
+        datasets: vec![args.dataset],
+        behaviour: args.behaviour.clone(),
+        synthetic_rounds: args.n,
+        real_rounds: args.n,
+        test_contexts: 1,
+        ..Settings::of(&[Figure::Fig1, Figure::Fig2], args.preset)
+    };
+    settings.check()?;
+    let problem = settings.problems().remove(0);
+    Ok(Problem::draw(&problem, &Library::new(cache_dir()), 0, args.seed)?.log)
 }

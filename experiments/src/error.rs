@@ -18,6 +18,9 @@ pub enum ExperimentError {
     /// A result file.
     #[error(transparent)]
     File(#[from] FileError),
+    /// A chart.
+    #[error(transparent)]
+    Png(#[from] crate::png::PngError),
     /// A finished run in the journal that cannot be read.
     #[error("`{path}`, line {line}: {reason}; remove that line, and its run will be made again")]
     Journal {

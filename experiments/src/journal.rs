@@ -76,8 +76,11 @@ impl Journal {
         let whole = bytes.iter().rposition(|&b| b == b'\n').map_or(0, |last| last + 1);
         let mut known = HashMap::new();
         for (i, line) in bytes[..whole].split(|&b| b == b'\n').enumerate().filter(|(_, line)| !line.is_empty()) {
-            let record: Record = serde_json::from_slice(line)
-                .map_err(|reason| ExperimentError::Journal { path: path.clone(), line: i + 1, reason })?;
+            let record: Record = serde_json::from_slice(line).map_err(|reason| ExperimentError::Journal {
+                path: path.clone(),
+                line: i + 1,
+                reason,
+            })?;
             known.insert(record.task.clone(), record);
         }
         file.set_len(whole as u64).and_then(|()| file.seek(SeekFrom::End(0))).map_err(unwritable)?;

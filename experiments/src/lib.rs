@@ -1,27 +1,40 @@
-//! The experiments of the NeuraLCB paper (Nguyen-Tang et al., ICLR 2022): settings as data, a runner, and everything
-//! that is made of its rows: summaries, charts, tables and a report.
+//! The experiments of the NeuraLCB paper (Nguyen-Tang et al., ICLR 2022): settings as data, a runner that can be killed and
+//! continued, and everything that is made of its rows: summaries, charts, tables and a report.
 //!
 //! ```
-//! use neuralcb_experiments::{Preset, Settings, run, summary};
+//! use neuralcb_experiments::{Figure, Library, Plan, Preset, Results, Selection, Settings, run, summary};
 //!
-//! let settings = Settings { reps: 1, rounds: 20, test_contexts: 10, ..Settings::fig1(Preset::Paper).quick() };
-//! let results = run(&settings, &|_| ())?;
-//! let curves = summary::select(&results.rows);
-//! assert_eq!(curves.len(), 3 * 8); // three bandits; six algorithms, the uniform and the behaviour policy
-//! # Ok::<(), neuralcb::Error>(())
+//! let settings = Settings::of(&[Figure::Fig1], Preset::Paper).quick();
+//! let plan = Plan::new(Settings { reps: 1, synthetic_rounds: 20, test_contexts: 10, ..settings })?;
+//! let records = run(&plan, &Library::default(), None, &|_| ())?;
+//! let results = Results::new(&plan, records.iter().map(Some));
+//! let curves = summary::select(&results.rows.iter().collect::<Vec<_>>(), &[], Selection::Oracle);
+//! assert_eq!(curves.len(), 3 * 10); // three bandits; six algorithms and four references
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 pub mod chart;
+mod error;
+mod journal;
+mod known;
 mod names;
 mod output;
+mod pass;
 pub mod png;
+mod problem;
 pub mod report;
+mod results;
 pub mod rows;
 mod runner;
 mod settings;
 pub mod summary;
 
-pub use names::{Algorithm, Dataset, Preset, TrainingMode};
-pub use output::write_results;
-pub use runner::{Problem, Progress, Results, behaviour_name, run, total_work};
-pub use settings::{Pass, Settings};
+pub use error::ExperimentError;
+pub use journal::{Journal, Output, Record};
+pub use names::{Algorithm, Dataset, Figure, Preset, Selection, Split, TrainingMode};
+pub use output::{write_results, write_settings};
+pub use pass::{Job, Pass};
+pub use problem::{Library, Problem, ProblemConfig, Source, behaviour_name};
+pub use results::Results;
+pub use runner::{Plan, Progress, Task, run};
+pub use settings::Settings;

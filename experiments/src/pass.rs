@@ -89,7 +89,14 @@ impl Settings {
                 ModelConfig::Kernel(KernelConfig { sigma, lambda, max_samples: 1000, ..KernelConfig::default() });
             add(model, None, None, Some(sigma), Algorithm::KernLcb, &self.baseline_betas, None);
         }
-        let plain = |job, outputs| Pass { job, mode: None, learning_rate: None, sigma: None, outputs, rounding: Rounding::None };
+        let plain = |job, outputs| Pass {
+            job,
+            mode: None,
+            learning_rate: None,
+            sigma: None,
+            outputs,
+            rounding: Rounding::None,
+        };
         let references = [Algorithm::Uniform, Algorithm::Constant, Algorithm::Behaviour];
         let references: Vec<_> = references.into_iter().filter(has).map(|a| (a, None)).collect();
         if !references.is_empty() {
@@ -168,7 +175,9 @@ impl Pass {
             | Job::Model(ModelConfig::NeuralLinear(NeuralLinearConfig { net, .. })) => {
                 pairs * (0.03 + 6e-5 * weights(net, size).0)
             }
-            Job::Model(ModelConfig::Linear(_)) => pairs * (0.02 + 3e-5 * d * d) + size.n_blocks as f64 * 1e-4 * d.powi(3),
+            Job::Model(ModelConfig::Linear(_)) => {
+                pairs * (0.02 + 3e-5 * d * d) + size.n_blocks as f64 * 1e-4 * d.powi(3)
+            }
             // a kernel model's cost grows with the square of its samples, and it is not scored again when they are full
             Job::Model(ModelConfig::Kernel(k)) if n <= k.max_samples => {
                 let own = n as f64 / size.n_blocks as f64;

@@ -229,7 +229,8 @@ mod tests {
         let data = Arc::new(Labelled { dim: 1, n_classes: 1, x: vec![0.0; 90], labels });
         let rows = |test_from| Rows { data: data.clone(), test_from };
         let draw = |split, test_from| {
-            let (mut log, mut test) = pools(&rows(test_from), split, &ProblemConfig { test_contexts: 50, ..config(70) }, Seed::new(1));
+            let (mut log, mut test) =
+                pools(&rows(test_from), split, &ProblemConfig { test_contexts: 50, ..config(70) }, Seed::new(1));
             log.sort_unstable();
             test.sort_unstable();
             (log, test)

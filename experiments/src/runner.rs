@@ -242,7 +242,12 @@ impl<'a> Queue<'a> {
     }
 }
 
-fn run_task(config: &ProblemConfig, task: &Task, problem: &Problem, progress: Progress<'_>) -> Result<Record, ExperimentError> {
+fn run_task(
+    config: &ProblemConfig,
+    task: &Task,
+    problem: &Problem,
+    progress: Progress<'_>,
+) -> Result<Record, ExperimentError> {
     let n = config.checkpoints();
     let outputs = task.pass.outputs.iter().map(|&(algorithm, beta)| Output {
         algorithm,

@@ -71,7 +71,11 @@ impl Settings {
             data: preset,
             scale: None,
             split: Split::Disjoint,
-            datasets: Dataset::ALL.iter().copied().filter(|d| figures.iter().any(|f| f.datasets().contains(d))).collect(),
+            datasets: Dataset::ALL
+                .iter()
+                .copied()
+                .filter(|d| figures.iter().any(|f| f.datasets().contains(d)))
+                .collect(),
             algorithms: Algorithm::ALL.to_vec(),
             modes: vec![TrainingMode::S, TrainingMode::B],
             learning_rates: vec![1e-4, 1e-3],

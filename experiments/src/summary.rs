@@ -350,11 +350,8 @@ mod tests {
             validation(1.0, 2, 0.1),
             validation(0.1, 2, 0.1),
         ];
-        let curve = &select(
-            &rows.iter().collect::<Vec<_>>(),
-            &validations.iter().collect::<Vec<_>>(),
-            Selection::LogOnly,
-        )[0];
+        let curve =
+            &select(&rows.iter().collect::<Vec<_>>(), &validations.iter().collect::<Vec<_>>(), Selection::LogOnly)[0];
         assert!((curve.points[0].mean - (0.2 + 0.3 + 0.3) / 3.0).abs() < 1e-12);
         assert_eq!(curve.chosen.to_string(), "β 0.1 (×2), 1 more (×1)");
         assert!(to_csv([("fig1", std::slice::from_ref(curve))]).contains("fig1,cosine,lin-lcb,log-only,,,,0.1|1,100,"));

@@ -66,8 +66,12 @@ fn found(chromium: &Path, width: u32) -> Found {
 }
 
 fn assert_all_is_well(found: &Found) {
-    let failed: Vec<String> =
-        found.checks.iter().filter(|check| !check.ok).map(|check| format!("{}: {}", check.name, check.detail)).collect();
+    let failed: Vec<String> = found
+        .checks
+        .iter()
+        .filter(|check| !check.ok)
+        .map(|check| format!("{}: {}", check.name, check.detail))
+        .collect();
     assert!(failed.is_empty(), "{failed:#?}");
     assert!(found.checks.len() > 30, "{} checks", found.checks.len());
     assert!(found.errors.is_empty(), "{:#?}", found.errors);

@@ -41,7 +41,7 @@ pub(super) fn side(frame: &Frame, series: &[Series]) -> String {
     for (i, series) in from_worst_to_best(series).into_iter().enumerate() {
         let y = frame.top + 10.0 + i as f64 * step;
         svg += &entry(x, y, series);
-        let setting = series.curve.setting.to_string();
+        let setting = series.curve.chosen.to_string();
         if !setting.is_empty() {
             svg += &text(x + SWATCH, y + 17.0, &setting, 10.0, "#6b6b6b");
         }

@@ -65,7 +65,7 @@ fn series<'a>(curves: &[&'a Curve]) -> Vec<Series<'a>> {
     let look = |curve: &&'a Curve| {
         let (name, style) = (paper_name(&curve.algorithm), Style::of(&curve.algorithm));
         let alone = curves.iter().filter(|other| other.algorithm == curve.algorithm).count() == 1;
-        match &curve.setting.mode {
+        match &curve.only_mode {
             Some(mode) if !alone => Series { curve, name: format!("{name} {mode}"), style: style.in_mode(mode) },
             _ => Series { curve, name: name.to_string(), style },
         }
@@ -241,7 +241,8 @@ pub(crate) fn escape(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::summary::{Point, Selection, Setting};
+    use crate::names::Selection;
+    use crate::summary::{Chosen, Point, Setting};
 
     fn curve(algorithm: &str, means: &[f64]) -> Curve {
         let point = |(i, mean): (usize, &f64)| {
@@ -251,8 +252,9 @@ mod tests {
         Curve {
             dataset: "cosine".into(),
             algorithm: algorithm.into(),
-            selection: Selection::OracleLast,
-            setting: Setting { beta: Some(0.05), ..Setting::default() },
+            selection: Selection::Oracle,
+            only_mode: None,
+            chosen: Chosen(vec![(Setting { beta: Some(0.05), ..Setting::default() }, 10)]),
             points: means.iter().enumerate().map(point).collect(),
         }
     }
@@ -300,8 +302,8 @@ mod tests {
     #[test]
     fn curves_of_one_algorithm_are_told_apart_by_their_mode() {
         let mut curves = [curve("neuralcb", &[0.9, 0.1]), curve("neuralcb", &[0.8, 0.3]), curve("uniform", &[1.0])];
-        curves[0].setting.mode = Some("S".into());
-        curves[1].setting.mode = Some("B".into());
+        curves[0].only_mode = Some("S".into());
+        curves[1].only_mode = Some("B".into());
         let curves: Vec<&Curve> = curves.iter().collect();
         let both = panel("Cosine", &curves);
         assert!(both.contains(">NeuraLCB S</text>") && both.contains(">NeuraLCB B</text>"), "{both}");

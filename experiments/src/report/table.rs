@@ -6,9 +6,10 @@ use super::number::{decimals, thousands};
 use crate::names::paper_name;
 use crate::summary::{Curve, Point};
 
-/// The table for the terminal: a block per data set, aligned, three significant digits.
+/// The table for the terminal: a block per data set and way of choosing, aligned, three significant digits.
 pub fn table(curves: &[Curve]) -> String {
-    let blocks: Vec<String> = curves.chunk_by(|a, b| a.dataset == b.dataset).map(text_block).collect();
+    let blocks: Vec<String> =
+        curves.chunk_by(|a, b| a.dataset == b.dataset && a.selection == b.selection).map(text_block).collect();
     blocks.join("\n")
 }
 
@@ -17,7 +18,7 @@ fn text_block(curves: &[Curve]) -> String {
     let mut lines = vec![vec!["algorithm".to_string(), "setting".to_string()]];
     lines[0].extend(columns.iter().map(|n| format!("n = {}", thousands(*n))));
     for curve in curves {
-        let mut line = vec![paper_name(&curve.algorithm).to_string(), setting(curve)];
+        let mut line = vec![name(curve), setting(curve)];
         line.extend(columns.iter().map(|n| match point(curve, *n) {
             None => "-".to_string(),
             Some(p) => half_width(p).map_or_else(|| mean(p), |half| format!("{} ± {half}", mean(p))),
@@ -26,7 +27,7 @@ fn text_block(curves: &[Curve]) -> String {
     }
     let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or_default();
     let widths: Vec<usize> = (0..columns.len() + 2).map(width).collect();
-    let mut text = format!("{}\n", curves[0].dataset);
+    let mut text = format!("{}, settings chosen by {}\n", curves[0].dataset, curves[0].selection);
     for line in &lines {
         for (i, (cell, width)) in line.iter().zip(&widths).enumerate() {
             // Words stand on the left of their column, numbers on the right.
@@ -59,8 +60,13 @@ fn point(curve: &Curve, n: usize) -> Option<&Point> {
     curve.points.iter().find(|point| point.n == n)
 }
 
+fn name(curve: &Curve) -> String {
+    let name = paper_name(&curve.algorithm);
+    curve.only_mode.as_ref().map_or_else(|| name.to_owned(), |mode| format!("{name} {mode}"))
+}
+
 fn setting(curve: &Curve) -> String {
-    Some(curve.setting.to_string()).filter(|text| !text.is_empty()).unwrap_or_else(|| "-".to_string())
+    Some(curve.chosen.to_string()).filter(|text| !text.is_empty()).unwrap_or_else(|| "-".to_string())
 }
 
 fn mean(point: &Point) -> String {
@@ -75,7 +81,8 @@ fn half_width(point: &Point) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::summary::{Selection, Setting};
+    use crate::names::Selection;
+    use crate::summary::{Chosen, Setting};
 
     fn curve(dataset: &str, algorithm: &str, beta: Option<f64>, points: &[(usize, f64, f64, usize)]) -> Curve {
         let point = |&(n, mean, half, reps): &(usize, f64, f64, usize)| Point {
@@ -88,8 +95,9 @@ mod tests {
         Curve {
             dataset: dataset.into(),
             algorithm: algorithm.into(),
-            selection: Selection::OracleLast,
-            setting: Setting { beta, ..Setting::default() },
+            selection: Selection::Oracle,
+            only_mode: None,
+            chosen: Chosen(vec![(Setting { beta, ..Setting::default() }, 10)]),
             points: points.iter().map(point).collect(),
         }
     }
@@ -105,12 +113,12 @@ mod tests {
     #[test]
     fn the_table_is_aligned_with_three_significant_digits() {
         let wanted = "\
-quadratic
+quadratic, settings chosen by oracle
   algorithm       setting         n = 10       n = 10,000
   NeuraLCB        β 0.05   0.512 ± 0.020  0.0123 ± 0.0009
   uniform policy  -                    -             12.3
 
-cosine
+cosine, settings chosen by oracle
   algorithm  setting  n = 10
   LinLCB     β 1       0.100
 ";

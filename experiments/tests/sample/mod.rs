@@ -50,7 +50,8 @@ pub fn report() -> ReportData {
                 ours: "B".into(),
             },
         ],
-        settings: "{\n  \"preset\": \"paper\",\n  \"reps\": 10,\n  \"beta\": [0.01, 0.05, 0.1, 1.0, 5.0, 10.0]\n}".into(),
+        settings: "{\n  \"preset\": \"paper\",\n  \"reps\": 10,\n  \"beta\": [0.01, 0.05, 0.1, 1.0, 5.0, 10.0]\n}"
+            .into(),
         run: RunInfo {
             version: "0.1.0".into(),
             machine: "x86_64, 2 cores".into(),
@@ -101,7 +102,11 @@ fn problem(index: usize, dataset: &str, title: &str, top: f64) -> ReportProblem 
 }
 
 /// How fast a setting learns: the exponent of its curve, and the level of a reference.
-fn skill(algorithm: &str, (mode, rate, sigma, beta): (Option<&str>, Option<f64>, Option<f64>, Option<f64>), real: bool) -> f64 {
+fn skill(
+    algorithm: &str,
+    (mode, rate, sigma, beta): (Option<&str>, Option<f64>, Option<f64>, Option<f64>),
+    real: bool,
+) -> f64 {
     let base = match algorithm {
         "neuralcb" => 0.6,
         "neural-greedy" => 0.52,
@@ -117,7 +122,11 @@ fn skill(algorithm: &str, (mode, rate, sigma, beta): (Option<&str>, Option<f64>,
     let from = |value: Option<f64>, best: f64| value.map_or(0.0, |value: f64| (value / best).log10().abs());
     let mode = if (mode == Some("S")) == real { 0.0 } else { 0.15 };
     let lost = 0.1 * from(rate, 1e-3) + 0.12 * from(sigma, 1.0) + 0.06 * from(beta, 0.1);
-    if algorithm == "lin-lcb" { base - 0.04 * from(beta, 10.0) } else { base - mode.min(base / 4.0) - lost.min(base / 2.0) }
+    if algorithm == "lin-lcb" {
+        base - 0.04 * from(beta, 10.0)
+    } else {
+        base - mode.min(base / 4.0) - lost.min(base / 2.0)
+    }
 }
 
 fn points(top: f64, skill: f64, algorithm: &str) -> Vec<[f64; 4]> {
