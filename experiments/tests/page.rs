@@ -42,26 +42,33 @@ fn chromium() -> Option<PathBuf> {
     found
 }
 
-/// The sample page with hooks before its script and a test behind it.
-fn write_page(dir: &Path, test: &str) -> PathBuf {
+/// The sample page with hooks before its script and a test behind it, and around it a page that shows it as wide as
+/// asked: a window of Chromium's has a least width, a frame has none.
+fn write_pages(dir: &Path, test: &str, width: u32) -> PathBuf {
     let page = report::html(&sample::report());
     let page = page.replacen("<title>", &format!("{HOOKS}<title>"), 1);
     let page = page.replacen("</body>", &format!("<script type=\"module\">{test}</script></body>"), 1);
-    let path = dir.join("report.html");
-    fs::write(&path, page).unwrap();
+    fs::write(dir.join("report.html"), page).unwrap();
+    let around = format!(
+        "<!doctype html><body style=\"margin:0\"><pre id=\"found\" hidden></pre>\
+         <script>onmessage = (event) => {{ document.getElementById('found').textContent = event.data; }};</script>\
+         <iframe src=\"report.html\" style=\"width:{width}px;height:900px;border:0\"></iframe>"
+    );
+    let path = dir.join("around.html");
+    fs::write(&path, around).unwrap();
     path
 }
 
 /// Visits the page at a width and returns what its test found.
 fn found(chromium: &Path, width: u32) -> Found {
     let dir = tempfile::tempdir().unwrap();
-    let page = write_page(dir.path(), include_str!("page.js"));
-    let size = format!("--window-size={width},900");
-    let visit = browser::visit(chromium, dir.path(), &page, "", &["--dump-dom", &size]);
-    let json = visit.dom.split_once("<pre id=\"found\">").and_then(|(_, rest)| rest.split_once("</pre>"));
-    let json = json.unwrap_or_else(|| panic!("the test did not end: {}", visit.log)).0;
-    let json = json.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&");
-    assert!(!visit.log.contains(":CONSOLE"), "{}", visit.log);
+    let page = write_pages(dir.path(), include_str!("page.js"), width);
+    let visit = browser::visit(chromium, dir.path(), &page, &["--dump-dom", "--window-size=1400,900"]);
+    let said: Vec<&str> = visit.log.lines().filter(|line| line.contains(":CONSOLE")).collect();
+    assert!(said.is_empty(), "{said:#?}");
+    let json = visit.dom.split_once("<pre id=\"found\" hidden=\"\">").and_then(|(_, rest)| rest.split_once("</pre>"));
+    let json = json.map(|(json, _)| json.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&"));
+    let json = json.filter(|json| !json.is_empty()).unwrap_or_else(|| panic!("the test did not end: {}", visit.log));
     serde_json::from_str(&json).unwrap()
 }
 

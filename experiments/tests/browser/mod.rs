@@ -27,7 +27,7 @@ pub fn find() -> Option<PathBuf> {
 }
 
 /// Opens a page in a profile of its own below `dir`, ends the browser when it is done or late.
-pub fn visit(browser: &Path, dir: &Path, page: &Path, address: &str, options: &[&str]) -> Visit {
+pub fn visit(browser: &Path, dir: &Path, page: &Path, options: &[&str]) -> Visit {
     let [dom, log] = ["dom.html", "log.txt"].map(|name| dir.join(name));
     let mut child = Command::new(browser)
         .args(["--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-extensions"])
@@ -35,7 +35,7 @@ pub fn visit(browser: &Path, dir: &Path, page: &Path, address: &str, options: &[
         .args(["--enable-logging=stderr", "--virtual-time-budget=4000"])
         .arg(format!("--user-data-dir={}", dir.join("profile").display()))
         .args(options)
-        .arg(format!("file://{}{address}", page.display()))
+        .arg(format!("file://{}", page.display()))
         .stdout(File::create(&dom).expect("the temporary folder can be written"))
         .stderr(File::create(&log).expect("the temporary folder can be written"))
         .spawn()

@@ -89,7 +89,9 @@ fn problem(index: usize, dataset: &str, title: &str, top: f64) -> ReportProblem 
         add("lin-lcb", None, None, None, Some(beta));
         SIGMAS.iter().for_each(|sigma| add("kern-lcb", None, None, Some(*sigma), Some(beta)));
     }
-    ["neural-lin-greedy", "uniform", "constant", "behaviour", "clone"].map(|name| add(name, None, None, None, None));
+    ["neural-lin-greedy", "uniform", "constant", "behaviour", "clone"]
+        .iter()
+        .for_each(|name| add(name, None, None, None, None));
     let choices = choices(&curves);
     ReportProblem {
         dataset: dataset.into(),
@@ -120,7 +122,8 @@ fn skill(
         _ => 1.0,
     };
     let from = |value: Option<f64>, best: f64| value.map_or(0.0, |value: f64| (value / best).log10().abs());
-    let mode = if (mode == Some("S")) == real { 0.0 } else { 0.15 };
+    let worse = if real { "B" } else { "S" };
+    let mode: f64 = if mode == Some(worse) { 0.15 } else { 0.0 };
     let lost = 0.1 * from(rate, 1e-3) + 0.12 * from(sigma, 1.0) + 0.06 * from(beta, 0.1);
     if algorithm == "lin-lcb" {
         base - 0.04 * from(beta, 10.0)
