@@ -80,6 +80,7 @@ mod tests {
     fn the_letters_of_the_formulas_have_glyphs_in_both_weights() {
         // Private-use code points have no glyph; what is drawn for them is what a missing letter looks like.
         let missing = render(&svg("\u{e0ff}")).unwrap();
+        assert_eq!(render(&svg("漢")).unwrap(), missing, "a letter that the font has not");
         for letter in "₁₂₃ᵀσβελθΛ²⁻⁵·×±≤…ğ".chars() {
             for tag in [letter.to_string(), format!("<tspan font-weight=\"600\">{letter}</tspan>")] {
                 assert_ne!(render(&svg(&tag)).unwrap(), missing, "{tag}");

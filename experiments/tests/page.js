@@ -86,6 +86,20 @@ check("without any line the charts stay whole", lines(first) === 0 && first.text
 for (const id of all("#legend button").map((button) => button.dataset.line)) press(id);
 check("all lines are back", lines(first) === 10);
 
+const moved = new Promise((done) => addEventListener("hashchange", done));
+location.hash = "choice=by-hand&beta=5&beside=on&off=clone,nonsense";
+await moved;
+check("an address opens its view", form.choice.value === "by-hand" && form.beta.value === "5" && form.beside.checked && !drawn(first, "clone"));
+const home = new Promise((done) => addEventListener("hashchange", done));
+location.hash = "choice=log-only";
+await home;
+check("and another the next", value("NeuraLCB") === honest && drawn(first, "clone") && all(".lines .thin").length === 0);
+
+dispatchEvent(new Event("beforeprint"));
+check("on paper everything is open", all("details").length === 1 && all("details").every((details) => details.open));
+dispatchEvent(new Event("afterprint"));
+check("and closed again after it", all("details").every((details) => !details.open));
+
 const width = document.documentElement.clientWidth;
 check("the page does not scroll sideways", document.documentElement.scrollWidth <= width, `${document.documentElement.scrollWidth} > ${width}`);
 check("one main heading, in order", all("h1").length === 1 && all("h2").length === 6, all("h2").length);

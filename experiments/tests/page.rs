@@ -100,3 +100,35 @@ fn the_page_answers_on_a_phone() {
     assert_eq!(found.width, 360);
     assert_all_is_well(&found);
 }
+
+/// Not a check: pictures of the page for people to look at, in the folder that is printed.
+#[test]
+#[ignore = "makes pictures to look at"]
+fn pictures_of_the_page() {
+    let Some(chromium) = chromium() else { return };
+    let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("report-pictures");
+    fs::create_dir_all(&dir).unwrap();
+    let reading = "for (const plot of document.querySelectorAll('.plot')) \
+                   plot.dispatchEvent(new KeyboardEvent('keydown', { key: 'End' }));";
+    let dark = "--blink-settings=preferredColorScheme=0";
+    for (name, width, test, options) in [
+        ("light", 1300, "", [].as_slice()),
+        ("dark", 1300, "", &[dark]),
+        ("reading", 1300, reading, &[dark]),
+        ("phone", 360, "", &[]),
+        ("phone-reading", 360, reading, &[]),
+    ] {
+        let page = write_pages(&dir, test, width);
+        let height = if width < 500 { 9000 } else { 4200 };
+        let around = fs::read_to_string(&page).unwrap().replace("height:900px", &format!("height:{height}px"));
+        fs::write(&page, around).unwrap();
+        let size = format!("--window-size={width},{height}");
+        let picture = format!("--screenshot={}", dir.join(format!("{name}.png")).display());
+        let options: Vec<&str> = [size.as_str(), &picture].iter().chain(options).copied().collect();
+        browser::visit(&chromium, &dir, &page, &options);
+    }
+    let page = dir.join("report.html");
+    let paper = format!("--print-to-pdf={}", dir.join("print.pdf").display());
+    browser::visit(&chromium, &dir, &page, &[&paper, "--no-pdf-header-footer", dark]);
+    eprintln!("{}", dir.display());
+}

@@ -56,7 +56,7 @@ pub(super) fn strip(width: f64, top: f64, panels: &[Vec<Series>]) -> (String, f6
         compare_algorithms(&a.curve.algorithm, &b.curve.algorithm).then_with(|| b.name.cmp(&a.name)) // S before B
     });
     all.dedup_by(|a, b| a.name == b.name);
-    let room = SWATCH + ROOM;
+    let room = SWATCH + ROOM + 6.0;
     let lines = all.len().div_ceil(((width / room) as usize).max(1)).max(1);
     let columns = all.len().div_ceil(lines);
     let left = (width - columns as f64 * room) / 2.0 + 10.0;

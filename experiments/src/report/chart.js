@@ -210,6 +210,7 @@ class Chart {
       const dot = svg("circle", { cx: x, cy: this.y.at(point[1]), r: line.thin ? 2.5 : 4 });
       this.cross.append(svg("g", { class: "series", style: colours(line.style) }, dot));
     }
+    this.tip.style.left = "0"; // or its width would be what is left on the right
     this.tip.replaceChildren(this.tipTable(n, values));
     this.placeTip(x);
   }
@@ -218,7 +219,7 @@ class Chart {
     const body = element("tbody");
     for (const { line, point } of values) {
       const digits = decimals(point[1]);
-      const half = line.reps > 1 ? ` ± ${((point[3] - point[2]) / 2).toFixed(digits)}` : "";
+      const half = point[3] > point[2] ? ` ± ${((point[3] - point[2]) / 2).toFixed(digits)}` : "";
       const value = element("td", {}, point[1].toFixed(digits), element("small", {}, half));
       body.append(
         element("tr", {}, element("th", { scope: "row" }, swatch(line), line.name), value, element("td", { class: "setting" }, line.setting)),
@@ -228,15 +229,11 @@ class Chart {
     return element("table", {}, element("caption", {}, `n = ${rounds}`), body);
   }
 
-  // Beside the cross where there is room for it, under the chart where there is not.
+  // Under the chart, so that it hides no line; above it where the window ends too soon.
   placeTip(x) {
-    const { width, left, right } = this.frame;
-    const under = width < 480;
-    this.tip.classList.toggle("under", under);
-    this.tip.style.left = "0";
-    if (under) return;
-    const own = this.tip.offsetWidth;
-    const beside = x < (left + right) / 2 ? x + 14 : x - 14 - own;
-    this.tip.style.left = `${Math.min(Math.max(beside, 0), Math.max(width - own, 0))}px`;
+    const box = this.plot.getBoundingClientRect(), { offsetWidth, offsetHeight } = this.tip;
+    const above = innerHeight - box.bottom < offsetHeight && box.top > offsetHeight + controls.offsetHeight;
+    this.tip.classList.toggle("above", above);
+    this.tip.style.left = `${Math.max(Math.min(x - offsetWidth / 2, this.plot.clientWidth - offsetWidth), 0)}px`;
   }
 }

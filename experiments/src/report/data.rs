@@ -1,7 +1,12 @@
 //! What the report page shows, as plain data: every curve of the grid, what each way of choosing makes of them, and
 //! what ran.
 
+use std::cmp::Ordering;
+
 use serde::{Deserialize, Serialize};
+
+use crate::chart::Style;
+use crate::names::compare_algorithms;
 
 /// Everything on the page.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -140,17 +145,20 @@ pub(super) const SELECTIONS: [(&str, &str, &str); 3] = [
     ),
 ];
 
+/// The order of legends and tables: algorithms, then references.
+pub(super) fn compare_shown(a: &str, b: &str) -> Ordering {
+    let reference = |name: &str| Style::of(name).reference;
+    reference(a).cmp(&reference(b)).then_with(|| compare_algorithms(a, b))
+}
+
 impl ReportProblem {
-    /// The algorithms of this problem, each once, in the order of their first appearance.
+    /// The algorithms of this problem, each once, in the order of legends and tables.
     pub(super) fn algorithms(&self) -> Vec<&str> {
         let names = self.curves.iter().map(|c| &c.algorithm).chain(self.choices.iter().map(|c| &c.algorithm));
-        let mut seen: Vec<&str> = Vec::new();
-        names.for_each(|name| {
-            if !seen.contains(&name.as_str()) {
-                seen.push(name);
-            }
-        });
-        seen
+        let mut names: Vec<&str> = names.map(String::as_str).collect();
+        names.sort_by(|a, b| compare_shown(a, b));
+        names.dedup();
+        names
     }
 
     /// The modes in which an algorithm's choices were confined, each once.

@@ -25,7 +25,8 @@ function handLine(problem, hand, algorithm, mode) {
   const own = problem.curves.filter((c) => c.algorithm === algorithm);
   const wanted = { ...hand, mode: mode ?? hand.mode };
   const varied = FIELDS.filter((field) => new Set(own.map((c) => c[field] ?? null)).size > 1);
-  const fits = (c) => varied.every((field) => c[field] == null || String(c[field]) === wanted[field]);
+  const same = (had, field) => had === (field === "mode" ? wanted.mode : Number(wanted[field]));
+  const fits = (c) => varied.every((field) => c[field] == null || same(c[field], field));
   const curve = own.find(fits);
   return curve ? { ...curve, setting: settingText(curve) } : null;
 }

@@ -4,11 +4,11 @@ use std::fmt::Write;
 
 use serde::Serialize;
 
-use super::data::{Comparison, ReportData, ReportFigure, RunInfo, SELECTIONS};
+use super::data::{Comparison, ReportData, ReportFigure, RunInfo, SELECTIONS, compare_shown};
 use super::number::{duration, rounded};
 use super::values;
 use crate::chart::{Style, escape};
-use crate::names::{compare_algorithms, paper_name};
+use crate::names::paper_name;
 
 const CSS: &str = include_str!("page.css");
 /// In the order of use; together they are one module.
@@ -23,7 +23,7 @@ const INTRODUCTION: &str = "\
 contexts of the best action’s expected reward minus that of the chosen action. Lower is better; 0 is the best \
 possible.</p>
 <p>Lines are means over independent repetitions; bands, and the numbers after ±, are 95&nbsp;% confidence intervals. Grey \
-and black lines are references, not algorithms of the paper: the policies that a learner should beat.</p>
+lines are references, not algorithms of the paper: policies that a learner should beat.</p>
 ";
 
 const NO_SCRIPT: &str = "\
@@ -189,8 +189,8 @@ fn run(run: &RunInfo) -> String {
         ("wall-clock time", duration(run.wall_seconds)),
         ("computing time of all threads", duration(run.compute_seconds)),
     ];
-    let items: String =
-        facts.iter().map(|(what, fact)| format!("<dt>{what}</dt><dd>{}</dd>\n", escape(fact))).collect();
+    let known = facts.iter().filter(|(_, fact)| !fact.is_empty());
+    let items: String = known.map(|(what, fact)| format!("<dt>{what}</dt><dd>{}</dd>\n", escape(fact))).collect();
     format!("<section id=\"run\">\n<h2>Run</h2>\n<dl class=\"facts\">\n{items}</dl>\n</section>\n")
 }
 
@@ -230,10 +230,7 @@ fn embedded(data: &ReportData) -> String {
         points.flatten().flatten().for_each(|value| *value = rounded(*value));
     }
     let mut ids: Vec<&str> = report.problems.iter().flat_map(|problem| problem.algorithms()).collect();
-    ids.sort_by(|a, b| {
-        let reference = |id: &str| Style::of(id).reference;
-        reference(a).cmp(&reference(b)).then_with(|| compare_algorithms(a, b))
-    });
+    ids.sort_by(|a, b| compare_shown(a, b));
     ids.dedup();
     let look = |id| {
         let style = Style::of(id);
@@ -244,4 +241,116 @@ fn embedded(data: &ReportData) -> String {
     let json = serde_json::to_string(&Embedded { report: &report, algorithms, selections });
     let json = json.expect("plain data with text keys always becomes JSON");
     json.replace('<', "\\u003c").replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::{ReportChoice, ReportCurve, ReportProblem};
+
+    fn data() -> ReportData {
+        let curve = |mode: &str, beta: f64| ReportCurve {
+            algorithm: "neuralcb".into(),
+            mode: Some(mode.into()),
+            learning_rate: Some(1e-3),
+            sigma: None,
+            beta: Some(beta),
+            reps: 2,
+            points: vec![[10.0, 1.0 / 3.0, 0.3, 0.4]],
+        };
+        let choice = ReportChoice {
+            selection: "oracle".into(),
+            algorithm: "neuralcb".into(),
+            mode: None,
+            setting: "β 5".into(),
+            reps: 2,
+            points: vec![[10.0, 1.0 / 3.0, 0.3, 0.4]],
+        };
+        ReportData {
+            title: "a </script><script>alert(1)</script> & \u{2028}".into(),
+            figures: vec![ReportFigure {
+                id: "fig1".into(),
+                title: "Figure 1: <synthetic>".into(),
+                caption: "One & all.".into(),
+                panels: vec![0, 7],
+                by_mode: false,
+            }],
+            problems: vec![ReportProblem {
+                dataset: "cosine".into(),
+                title: "h₃(u) = cos(3uᵀa)".into(),
+                behaviour: "ε-greedy".into(),
+                split: Some("disjoint".into()),
+                curves: vec![curve("B", 5.0), curve("S", 0.1), curve("S", 10.0)],
+                choices: vec![choice],
+            }],
+            comparison: vec![],
+            settings: "{\"reps\": 2, \"note\": \"<&>\"}".into(),
+            run: RunInfo {
+                version: "0.1.0".into(),
+                machine: "a machine".into(),
+                threads: 2,
+                finished: String::new(),
+                wall_seconds: 75.0,
+                compute_seconds: 150.0,
+            },
+        }
+    }
+
+    #[test]
+    fn the_page_loads_nothing_and_says_so_to_the_browser() {
+        let page = html(&data());
+        assert!(page.starts_with("<!doctype html>") && page.ends_with("</html>\n"));
+        assert!(page.contains("http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "));
+        for outside in ["src=\"", "url(", "@import", "fetch(", "https:"] {
+            assert!(!page.contains(outside), "{outside}");
+        }
+        // The one address is the name of SVG's elements, which nobody visits.
+        assert_eq!(page.matches("http:").count(), page.matches("http://www.w3.org/2000/svg").count());
+    }
+
+    #[test]
+    fn text_of_the_data_is_never_markup() {
+        let page = html(&data());
+        assert_eq!(page.matches("<script").count(), 2);
+        assert_eq!(page.matches("</script").count(), 2);
+        assert!(!page.contains("<synthetic>") && !page.contains("\"<&>\""));
+        assert!(
+            page.contains(
+                "<pre tabindex=\"0\">{&quot;reps&quot;: 2, &quot;note&quot;: &quot;&lt;&amp;&gt;&quot;}</pre>"
+            )
+        );
+        let json = page.split_once("id=\"data\">").unwrap().1.split_once("</script>").unwrap().0;
+        assert!(!json.contains(['<', '\u{2028}']));
+    }
+
+    #[test]
+    fn the_embedded_data_is_the_report_with_six_digits() {
+        let json: serde_json::Value = serde_json::from_str(&embedded(&data())).unwrap();
+        let mut report: ReportData = serde_json::from_value(json["report"].clone()).unwrap();
+        assert_eq!(report.problems[0].choices[0].points[0][1], 0.333333);
+        let given = data();
+        report.problems = given.problems.clone();
+        assert_eq!(report, given);
+        assert_eq!(json["algorithms"][0]["name"], "NeuraLCB");
+        assert_eq!(json["selections"][0]["id"], "oracle");
+    }
+
+    #[test]
+    fn the_controls_offer_what_the_data_has() {
+        let page = html(&data());
+        assert!(page.contains("value=\"oracle\" checked>") && page.contains("value=\"by-hand\""));
+        assert!(!page.contains("value=\"log-only\"") && !page.contains("name=\"sigma\""));
+        assert!(page.contains("<option value=\"S\">S</option><option value=\"B\" selected>B</option>"));
+        assert!(page.contains("<option value=\"0.1\">0.1</option><option value=\"5\" selected>5</option>"));
+    }
+
+    #[test]
+    fn what_is_not_there_leaves_no_hole() {
+        let page = html(&data());
+        assert_eq!(page.matches("class=\"panel\"").count(), 1, "the figure names a problem that does not exist");
+        assert!(!page.contains("id=\"comparison\"") && !page.contains("<dt>finished</dt>"));
+        assert!(page.contains("<dd>1 min 15 s</dd>"));
+        let empty = ReportData { figures: vec![], problems: vec![], ..data() };
+        assert!(html(&empty).contains("value=\"by-hand\" checked>"));
+    }
 }

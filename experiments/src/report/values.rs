@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::data::{Chosen, ReportProblem};
 use super::number::{thousands, with_interval};
 use crate::chart::{Style, escape};
-use crate::names::{compare_algorithms, paper_name};
+use crate::names::paper_name;
 
 /// One line of the table; `cells` in the order of the ways of choosing.
 struct Row<'a> {
@@ -52,19 +52,14 @@ pub fn table(problem: &ReportProblem, selections: &[(&str, &str)], by_mode: bool
 }
 
 fn rows<'a>(problem: &'a ReportProblem, selections: &[(&str, &str)], by_mode: bool) -> Vec<Row<'a>> {
-    let mut algorithms = problem.algorithms();
-    algorithms.sort_by(|a, b| {
-        let reference = |name: &str| Style::of(name).reference;
-        reference(a).cmp(&reference(b)).then_with(|| compare_algorithms(a, b))
-    });
     let row = |algorithm: &str, mode: Option<&str>| {
         let name = paper_name(algorithm);
         let name = mode.map_or_else(|| name.to_string(), |mode| format!("{name} {mode}"));
         let cells = selections.iter().map(|(selection, _)| problem.chosen(selection, algorithm, mode)).collect();
         Row { name, reference: Style::of(algorithm).reference, cells }
     };
+    let algorithms = problem.algorithms().into_iter();
     algorithms
-        .into_iter()
         .flat_map(|algorithm| match problem.modes(algorithm) {
             modes if by_mode && !Style::of(algorithm).reference => {
                 modes.into_iter().map(|mode| row(algorithm, Some(mode))).collect()
@@ -104,7 +99,8 @@ fn line(row: &Row, best: &[f64], last_n: f64) -> String {
             point[1] == best[column]
         };
         let class = if stands_out { " class=\"best\"" } else { "" };
-        let (mean, half) = with_interval(point[1], (chosen.reps > 1).then_some((point[3] - point[2]) / 2.0));
+        // One repetition has no interval, and a value that is known exactly needs none.
+        let (mean, half) = with_interval(point[1], (point[3] > point[2]).then_some((point[3] - point[2]) / 2.0));
         let _ = write!(html, "<td{class}{span}>{mean}");
         if let Some(half) = half {
             let _ = write!(html, " <small>± {half}</small>");
@@ -172,7 +168,7 @@ mod tests {
         assert_eq!(marked.len(), 3, "{html}");
         assert!(html.contains("class=\"best\">0.300 <small>± 0.010</small><span>β &lt;1</span>"), "{html}");
         assert!(html.contains("class=\"best\">0.100 "));
-        assert!(html.contains("class=\"best\" colspan=\"2\">0.0500 "));
+        assert!(html.contains("class=\"best\" colspan=\"2\">0.0500</td>"));
         assert!(html.contains("<caption>h &amp; h <small>after n = 10,000, 10 repetitions</small></caption>"));
     }
 

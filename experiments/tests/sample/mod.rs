@@ -116,7 +116,7 @@ fn skill(
         "neural-lin-lcb" => 0.14,
         "neural-lin-greedy" => 0.12,
         "lin-lcb" => 0.05,
-        "clone" => 0.45,
+        "clone" => 0.4,
         "behaviour" => 0.1,
         "constant" => 0.7,
         _ => 1.0,
