@@ -83,8 +83,8 @@ fn repetitions(rows: &[Row]) -> String {
 
 fn line(row: &Row, best: &[f64], last_n: f64) -> String {
     let mut html = format!("<tr><th scope=\"row\">{}</th>", escape(&row.name));
-    // A line for which there was nothing to choose says so once.
-    let same = row.cells.windows(2).all(|pair| pair[0] == pair[1]);
+    // A reference for which there was nothing to choose stands across all ways.
+    let same = row.reference && row.cells.windows(2).all(|pair| pair[0] == pair[1]);
     let columns = if same { 1 } else { row.cells.len() };
     for column in 0..columns {
         let span = if same && row.cells.len() > 1 { &format!(" colspan=\"{}\"", row.cells.len()) } else { "" };
