@@ -1,25 +1,15 @@
 //! The real data sets, from the published files: the paper's counts and the released code's, and every number as another
 //! program prepares it.
 //!
-//! The files are looked for in `$NEURALCB_SHARED/data`, else in `../../shared/data`, seen from this crate's folder; where
-//! they are absent these tests say so and check nothing.
+//! Where the published files are absent (see `common`), these tests say so and check nothing.
+
+mod common;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
 
+use common::data_folder;
 use neuralcb_logs::datasets::{Classified, Preparation, RealData, Scale, Variant};
-
-fn data_folder() -> Option<PathBuf> {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let shared = std::env::var_os("NEURALCB_SHARED").map_or(here.join("../../shared"), PathBuf::from);
-    let folder = shared.join("data");
-    if folder.is_dir() {
-        return Some(folder);
-    }
-    println!("skipped: the data sets are not in `{}`", folder.display());
-    None
-}
 
 /// What `golden/make_datasets.py` writes about one preparation of one data set.
 #[derive(serde::Deserialize)]

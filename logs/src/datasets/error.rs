@@ -6,8 +6,9 @@ use std::path::PathBuf;
 use thiserror::Error;
 
 use super::RealData;
+use crate::FileError;
 
-/// A data set that could not be read. Each message is one line and names file and place.
+/// A data set that could not be read or fetched. Each message is one line and names file and place.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum DataError {
@@ -134,4 +135,67 @@ pub enum DataError {
     /// Numbers the library refuses.
     #[error(transparent)]
     Numbers(#[from] neuralcb::Error),
+    /// The folder with local copies lacks a file.
+    #[error("file `{file}` of data set `{data}` is not in `{folder}`")]
+    NotInFolder {
+        /// The data set asked for.
+        data: RealData,
+        /// The file, relative to the folder.
+        file: &'static str,
+        /// The folder with local copies.
+        folder: PathBuf,
+    },
+    /// Content that is not the published file. Nothing was installed.
+    #[error("`{from}` is not the published file and was not installed: its SHA-256 must be {want}, got {got}")]
+    Hash {
+        /// Where the content came from: an address or a file.
+        from: String,
+        /// The published hash.
+        want: &'static str,
+        /// The hash of the content.
+        got: String,
+    },
+    /// Content that is longer than the published file can be. Nothing was installed.
+    #[error("`{from}` is not the published file and was not installed: it has more than {limit} bytes")]
+    TooLong {
+        /// Where the content came from: an address or a file.
+        from: String,
+        /// Bytes after which reading stopped.
+        limit: u64,
+    },
+    /// A download that the network did not allow.
+    #[error("cannot download `{url}`: {source}; is there a network? `--from DIR` takes local copies")]
+    Network {
+        /// The address.
+        url: String,
+        /// The network's reason.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// A download that the server refused.
+    #[error("cannot download `{url}`: the server answers with status {status}; `--from DIR` takes local copies")]
+    Status {
+        /// The address.
+        url: String,
+        /// HTTP status.
+        status: u16,
+    },
+    /// A download that ended too early, again and again. What came is kept and will be continued.
+    #[error("cannot download `{url}`: the connection ended after {got} of {want} bytes; run it again to continue")]
+    Cut {
+        /// The address.
+        url: String,
+        /// Bytes of the file.
+        want: u64,
+        /// Bytes received.
+        got: u64,
+    },
+    /// Another process is downloading the same file.
+    #[error("another process is downloading `{path}`; wait for it to end")]
+    Busy {
+        /// The unfinished file.
+        path: PathBuf,
+    },
+    /// A file or folder that could not be written.
+    #[error(transparent)]
+    File(#[from] FileError),
 }

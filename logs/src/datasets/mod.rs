@@ -8,7 +8,7 @@
 //! | `mnist` | 70,000 | 784 | 10 | `mnist/{train,t10k}-{images-idx3,labels-idx1}-ubyte.gz` |
 //!
 //! These are the paper's counts; [`Preparation`] says whose reading of the files is followed. Files live in a cache folder
-//! ([`cache_dir`]) in the layout above.
+//! ([`cache_dir`]) in the layout above and get there by [`fetch()`], which checks every one against its SHA-256.
 //!
 //! ```no_run
 //! use neuralcb_logs::datasets::{Preparation, RealData, cache_dir};
@@ -21,12 +21,16 @@
 mod adult;
 mod cache;
 mod classified;
+mod download;
 mod error;
+mod fetch;
 mod files;
+mod lzw;
 mod mnist;
 mod mushroom;
 mod one_hot;
 mod preparation;
+mod presence;
 mod statlog;
 mod text;
 
@@ -38,8 +42,10 @@ use serde::{Deserialize, Serialize};
 pub use cache::cache_dir;
 pub use classified::{Classified, Counts};
 pub use error::DataError;
+pub use fetch::{Arrival, Source, fetch};
 pub use files::{DataFile, Packing};
 pub use preparation::{Parts, Preparation, Scale, Variant};
+pub use presence::Presence;
 
 use cache::Cache;
 
