@@ -6,6 +6,7 @@
 mod args;
 mod bench;
 mod report;
+mod data;
 mod reproduce;
 mod simulate;
 
@@ -29,6 +30,8 @@ enum Command {
     Report(report::Args),
     /// Write a simulated log of decisions, with the true propensities, as CSV
     Simulate(simulate::Args),
+    /// List the paper's real data sets, and bring them into the cache
+    Data(data::Args),
     /// Time this build on this machine, against what the machine allows
     Bench(bench::Args),
 }
@@ -42,6 +45,7 @@ fn main() -> ExitCode {
         Command::Reproduce(args) => reproduce::run(&args),
         Command::Report(args) => report::run(&args),
         Command::Simulate(args) => simulate::run(&args),
+        Command::Data(args) => data::run(&args),
         Command::Bench(args) => bench::run(&args),
     };
     match done {
