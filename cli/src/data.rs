@@ -26,8 +26,8 @@ enum Command {
         /// mushroom, statlog, adult, mnist or all
         #[arg(value_parser = choice)]
         name: Choice,
-        /// Take local copies from this folder (laid out as mushroom/…, shuttle/…, adult/…, mnist/…), or from a mirror whose
-        /// address begins with http:// or https://, instead of each file's public home
+        /// Take local copies from this folder (laid out as mushroom/…, shuttle/…, adult/…, mnist/…), or from a mirror
+        /// whose address begins with http:// or https://, instead of each file's public home
         #[arg(long, value_name = "DIR")]
         from: Option<PathBuf>,
     },

@@ -1,5 +1,5 @@
-//! `neuralcb data` from outside. Where the published files are absent (`$NEURALCB_SHARED/data`, else `../../shared/data` seen
-//! from this crate's folder), the tests that need them say so and check nothing.
+//! `neuralcb data` from outside. Where the published files are absent (`$NEURALCB_SHARED/data`, else
+//! `../../shared/data` seen from this crate's folder), the tests that need them say so and check nothing.
 
 use std::fs;
 use std::io::{Read, Write};

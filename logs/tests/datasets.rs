@@ -1,5 +1,5 @@
-//! The real data sets, from the published files: the paper's counts and the released code's, and every number as another
-//! program prepares it.
+//! The real data sets, from the published files: the paper's counts and the released code's, and every number as
+//! another program prepares it.
 //!
 //! Where the published files are absent (see `common`), these tests say so and check nothing.
 
@@ -52,7 +52,8 @@ fn compare(data: &Classified, golden: &Golden, name: &str) {
         assert_eq!(data.labels[i], label, "{name}, row {i}");
         let row: Vec<f64> = data.row(i).iter().map(|v| f64::from(*v)).collect();
         let got: f64 = row.iter().enumerate().map(|(j, v)| (j as f64).cos() * v).sum();
-        // Every stored number is the f64 one within half a step of f32, standardised and then divided by its row's norm.
+        // Every stored number is the f64 one within half a step of f32, standardised and then divided by its row's
+        // norm.
         let tolerance = f64::from(f32::EPSILON) * row.iter().map(|v| v.abs()).sum::<f64>();
         assert!((got - print).abs() <= tolerance, "{name}, row {i}: {got} instead of {print}");
     }
@@ -127,8 +128,8 @@ fn a_missing_file_is_named_with_the_cure() {
         assert_eq!(
             error,
             format!(
-                "data set `{name}` is not here: file `{file}` is missing in `{folder}`; run `neuralcb data fetch {name}` \
-                 (or with `--from DIR`)"
+                "data set `{name}` is not here: file `{file}` is missing in `{folder}`; run `neuralcb data fetch \
+                 {name}` (or with `--from DIR`)"
             )
         );
     }

@@ -1,11 +1,11 @@
 //! Columns and rows brought to one scale before a model sees them.
 //!
-//! * [`Standardiser`]: x_j ← (x_j − μ_j) / s_j with the mean μ_j and population standard deviation s_j of column j. It is
-//!   fitted once, on the data a policy learns from, and kept, so that later contexts pass through the same numbers.
+//! * [`Standardiser`]: x_j ← (x_j − μ_j) / s_j with the mean μ_j and population standard deviation s_j of column j. It
+//!   is fitted once, on the data a policy learns from, and kept, so that later contexts pass through the same numbers.
 //! * [`unit_norm`]: x ← x / ‖x‖, the scale of the paper's analysis (‖x‖ = 1).
 //!
-//! Contexts are row-major `f32`; sums are kept in `f64`, over fixed blocks of rows in a fixed order, so that the bits do not
-//! depend on the number of threads. Cost O(n·d).
+//! Contexts are row-major `f32`; sums are kept in `f64`, over fixed blocks of rows in a fixed order, so that the bits
+//! do not depend on the number of threads. Cost O(n·d).
 
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};

@@ -17,7 +17,8 @@ pub struct Classified {
     pub labels: Vec<u32>,
     /// The classes by name.
     pub class_names: Vec<String>,
-    /// First row of the official test part, where the publisher made one that the paper uses separately (MNIST: 60,000).
+    /// First row of the official test part, where the publisher made one that the paper uses separately (MNIST:
+    /// 60,000).
     pub test_from: Option<usize>,
 }
 

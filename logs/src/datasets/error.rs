@@ -14,8 +14,8 @@ use crate::FileError;
 pub enum DataError {
     /// A file of the data set is not in the cache.
     #[error(
-        "data set `{data}` is not here: file `{file}` is missing in `{cache}`; run `neuralcb data fetch {data}` (or with \
-         `--from DIR`)"
+        "data set `{data}` is not here: file `{file}` is missing in `{cache}`; run `neuralcb data fetch {data}` \
+         (or with `--from DIR`)"
     )]
     Missing {
         /// The data set asked for.

@@ -34,8 +34,8 @@ pub enum Arrival {
 
 /// Brings the files of a data set into the cache, and tells what became of each, in the order of [`RealData::files`].
 ///
-/// `progress` is told the bytes done and their total. Files that are here with the right hash are not touched; others are
-/// replaced.
+/// `progress` is told the bytes done and their total. Files that are here with the right hash are not touched; others
+/// are replaced.
 pub fn fetch(
     data: RealData,
     cache: &Path,

@@ -1,10 +1,11 @@
 //! The `.Z` files of Unix `compress`: LZW with codes of growing width.
 //!
 //! A header of three bytes (`1f 9d`, then the greatest width in bits and, in the top bit, whether code 256 empties the
-//! table), then codes with the lowest bit first. Codes begin 9 bits wide; each code but the first after a start adds the
-//! string «previous string + first byte of this one» to the table, and once the table's next entry does not fit the width,
-//! codes become a bit wider. Codes come in groups of eight: where the width changes, or the table is emptied, the rest of
-//! the group is padding. The format has no length and no check sum, so a file cut short looks whole: its hash must tell.
+//! table), then codes with the lowest bit first. Codes begin 9 bits wide; each code but the first after a start adds
+//! the string «previous string + first byte of this one» to the table, and once the table's next entry does not fit the
+//! width, codes become a bit wider. Codes come in groups of eight: where the width changes, or the table is emptied,
+//! the rest of the group is padding. The format has no length and no check sum, so a file cut short looks whole: its
+//! hash must tell.
 
 use std::ops::Range;
 

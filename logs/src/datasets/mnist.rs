@@ -1,5 +1,5 @@
-//! MNIST: gzipped IDX files of big-endian numbers: a magic number, the number of items, for images rows and columns, then
-//! one byte per pixel or label.
+//! MNIST: gzipped IDX files of big-endian numbers: a magic number, the number of items, for images rows and columns,
+//! then one byte per pixel or label.
 
 use std::io::{self, BufReader, Read};
 use std::path::Path;

@@ -7,8 +7,8 @@
 //! | `adult` | 45,222 | 94 | 14 | `adult/adult.data`, `adult/adult.test` |
 //! | `mnist` | 70,000 | 784 | 10 | `mnist/{train,t10k}-{images-idx3,labels-idx1}-ubyte.gz` |
 //!
-//! These are the paper's counts; [`Preparation`] says whose reading of the files is followed. Files live in a cache folder
-//! ([`cache_dir`]) in the layout above and get there by [`fetch()`], which checks every one against its SHA-256.
+//! These are the paper's counts; [`Preparation`] says whose reading of the files is followed. Files live in a cache
+//! folder ([`cache_dir`]) in the layout above and get there by [`fetch()`], which checks every one against its SHA-256.
 //!
 //! ```no_run
 //! use neuralcb_logs::datasets::{Preparation, RealData, cache_dir};
@@ -105,8 +105,8 @@ impl RealData {
 
     /// Reads the files in the cache and prepares them.
     ///
-    /// A file that parses and yet does not give the published counts is refused too: results on other rows would carry the
-    /// data set's name.
+    /// A file that parses and yet does not give the published counts is refused too: results on other rows would carry
+    /// the data set's name.
     pub fn load(self, preparation: &Preparation, cache: &Path) -> Result<Classified, DataError> {
         let cache = Cache { data: self, folder: cache };
         let mut data = match self {

@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Appends to each row of `rows` the dummies of each of its categories.
 ///
-/// `numbers` are the columns that stay as they are, row-major with `n_numbers` each (there may be none); `categories` has
-/// `n_categories` values per row. Returns the rows and their new width.
+/// `numbers` are the columns that stay as they are, row-major with `n_numbers` each (there may be none); `categories`
+/// has `n_categories` values per row. Returns the rows and their new width.
 pub(super) fn encode(numbers: &[f32], n_numbers: usize, categories: &[&str], n_categories: usize) -> (Vec<f32>, usize) {
     let mut dim = n_numbers;
     let mut columns: Vec<BTreeMap<&str, usize>> = Vec::with_capacity(n_categories);

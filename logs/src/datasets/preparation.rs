@@ -12,7 +12,7 @@ use super::{Classified, DataError, RealData};
 /// | `variant` | `paper` | which rows and columns are used | `paper`, `released-code` |
 /// | `scale` | `unit-norm` | what happens to the numbers | `raw`, `standardised`, `unit-norm` |
 /// | `parts` | `together` | over which rows a column's mean and deviation are taken | `together`, `separate` |
-/// | `strip_income_dot` | `false` | Adult: read `>50K.` of the test file as `>50K` | `true` (92 columns), `false` (94) |
+/// | `strip_income_dot` | `false` | Adult: read the test file's `>50K.` as `>50K` | `true` (92 columns), `false` (94) |
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Preparation {
@@ -22,8 +22,8 @@ pub struct Preparation {
     pub scale: Scale,
     /// Over which rows a column's mean and standard deviation are taken.
     pub parts: Parts,
-    /// Adult: the test file writes incomes with a final dot, so that income has four dummies instead of two. The paper's 94
-    /// columns come from that dot; without it there are 92.
+    /// Adult: the test file writes incomes with a final dot, so that income has four dummies instead of two. The
+    /// paper's 94 columns come from that dot; without it there are 92.
     pub strip_income_dot: bool,
 }
 
@@ -64,7 +64,8 @@ pub enum Parts {
 }
 
 impl Preparation {
-    /// The paper's text: contexts of unit length, made of all published rows the paper counts. The same for every data set.
+    /// The paper's text: contexts of unit length, made of all published rows the paper counts. The same for every data
+    /// set.
     pub fn paper(_data: RealData) -> Self {
         Preparation::default()
     }

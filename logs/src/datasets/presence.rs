@@ -9,8 +9,7 @@ use sha2::{Digest, Sha256};
 use super::{DataFile, RealData};
 
 /// What the cache holds of a file or a data set.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Presence {
     /// Whole, with the published hash.
     Yes,

@@ -34,8 +34,8 @@ fn parse(path: &Path, text: &str, variant: Variant) -> Result<Classified, DataEr
         labels.push(class - 1);
     }
     if variant == Variant::ReleasedCode {
-        // Its defect: `[: :-1]` for `[:, :-1]` turns the rows around instead of dropping the last column, so that row i
-        // carries the label of row n − 1 − i.
+        // Its defect: `[: :-1]` for `[:, :-1]` turns the rows around instead of dropping the last column, so that the
+        // label of row i meets the numbers of row n − 1 − i.
         x = x.chunks_exact(dim).rev().flatten().copied().collect();
     }
     let class_names = CLASSES.map(String::from).to_vec();

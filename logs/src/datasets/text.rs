@@ -21,8 +21,8 @@ pub(super) struct Line<'a> {
     fields: Vec<&'a str>,
 }
 
-/// The lines of a text, each with `n_fields` fields. Lines that begin with `|` are comments (UCI's convention); blank lines
-/// may stand at the end, and nowhere else.
+/// The lines of a text, each with `n_fields` fields. Lines that begin with `|` are comments (UCI's convention); blank
+/// lines may stand at the end, and nowhere else.
 pub(super) fn lines<'a>(
     path: &'a Path,
     text: &'a str,
