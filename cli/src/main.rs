@@ -5,8 +5,8 @@
 
 mod args;
 mod bench;
-mod report;
 mod data;
+mod report;
 mod reproduce;
 mod simulate;
 

@@ -61,6 +61,12 @@ pub struct Args {
     /// Real rows: `disjoint` (no test row is in a log) or `released-code` (test rows are training rows)
     #[arg(long, default_value = "disjoint", value_parser = args::split)]
     split: Split,
+    /// Contexts enter the networks as [x, x]/√2, the form of the paper's Assumption 4.1
+    #[arg(long)]
+    duplicate_input: bool,
+    /// The networks of Section 3, without the layer normalisation that the experiments add
+    #[arg(long)]
+    no_layer_norm: bool,
     /// Data sets of the figure, separated by commas: quadratic, quadratic2, cosine, mushroom, statlog, adult, mnist
     /// [default: all]
     #[arg(long, value_delimiter = ',', value_parser = args::dataset)]
@@ -143,6 +149,8 @@ impl Args {
             Contexts::UnitNorm => Scale::UnitNorm,
         });
         s.split = self.split;
+        s.duplicate_input = self.duplicate_input;
+        s.layer_norm = !self.no_layer_norm;
         set(&mut s.algorithms, &self.algorithms);
         set(&mut s.reps, &self.reps);
         set(&mut s.mnist_b_reps, &self.mnist_b_reps);

@@ -117,10 +117,13 @@ impl Settings {
     /// The network: m = 20 on the synthetic bandits, 100 on real data.
     fn net(&self, problem: &ProblemConfig) -> NetConfig {
         let width = if matches!(problem.source, Source::Real { .. }) { 100 } else { 20 };
+        let (duplicate_input, layer_norm) = (self.duplicate_input, self.layer_norm);
         match self.preset {
-            Preset::Paper => NetConfig { width, ..NetConfig::default() },
+            Preset::Paper => NetConfig { width, duplicate_input, layer_norm, ..NetConfig::default() },
             Preset::ReleasedCode => NetConfig {
                 width,
+                duplicate_input,
+                layer_norm,
                 depth: 3,
                 biases: true,
                 output_scale: OutputScale::One,

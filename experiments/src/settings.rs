@@ -25,6 +25,10 @@ pub struct Settings {
     pub scale: Option<Scale>,
     /// How real rows are divided between log and test.
     pub split: Split,
+    /// Contexts enter the network as [x, x]/√2 (Assumption 4.1), so that f = 0 at the start.
+    pub duplicate_input: bool,
+    /// Layer normalisation in the hidden layers, which the paper's experiments add to its network of Section 3.
+    pub layer_norm: bool,
     /// The data sets; of each figure those that it shows.
     pub datasets: Vec<Dataset>,
     /// The algorithms and references.
@@ -71,6 +75,8 @@ impl Settings {
             data: preset,
             scale: None,
             split: Split::Disjoint,
+            duplicate_input: false,
+            layer_norm: true,
             datasets: Dataset::ALL
                 .iter()
                 .copied()
