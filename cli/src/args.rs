@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use neuralcb::policy::{BehaviourConfig, LinUcbConfig};
-use neuralcb_experiments::{Algorithm, Dataset, Preset, Split, TrainingMode};
+use neuralcb_experiments::{Algorithm, Dataset, Preset, Returned, Split, TrainingMode};
 use neuralcb_logs::read_policy_table;
 
 /// Makes a parser of a name of the contract, with an error that lists what is allowed.
@@ -22,10 +22,18 @@ named!(algorithm, Algorithm);
 named!(mode, TrainingMode);
 named!(preset, Preset);
 named!(split, Split);
+named!(returned, Returned);
 
 /// A number that may be infinite or negative; its range is checked where its meaning is known.
 pub fn number(text: &str) -> Result<f64, String> {
     text.parse().map_err(|_| "must be a number".to_owned())
+}
+
+/// A field and its value: true, false, a number or a word.
+pub fn field(text: &str) -> Result<(String, serde_json::Value), String> {
+    let (name, value) = text.split_once('=').ok_or("must be NAME=VALUE")?;
+    let value = serde_json::from_str(value).unwrap_or_else(|_| serde_json::Value::from(value));
+    Ok((name.to_owned(), value))
 }
 
 /// The spellings of a behaviour policy.

@@ -7,7 +7,7 @@ use anyhow::Context;
 use indicatif::{ProgressBar, ProgressStyle};
 use neuralcb::policy::BehaviourConfig;
 use neuralcb_experiments::{
-    Algorithm, Dataset, Figure, Journal, Library, Plan, Preset, Results, Settings, Split, TrainingMode,
+    Algorithm, Dataset, Figure, Journal, Library, Plan, Preset, Results, Returned, Settings, Split, TrainingMode,
     run as run_plan, write_results, write_settings,
 };
 use neuralcb_logs::OutDir;
@@ -35,6 +35,8 @@ enum Which {
 enum Contexts {
     /// As in the files, categories one-hot
     Raw,
+    /// As in the files, then every row of length 1
+    RawUnitNorm,
     /// Every column with mean 0 and variance 1
     Standardised,
     /// Standardised, then every row of length 1
@@ -61,12 +63,14 @@ pub struct Args {
     /// Real rows: `disjoint` (no test row is in a log) or `released-code` (test rows are training rows)
     #[arg(long, default_value = "disjoint", value_parser = args::split)]
     split: Split,
-    /// Contexts enter the networks as [x, x]/√2, the form of the paper's Assumption 4.1
-    #[arg(long)]
-    duplicate_input: bool,
-    /// The networks of Section 3, without the layer normalisation that the experiments add
-    #[arg(long)]
-    no_layer_norm: bool,
+    /// Fields of the networks that differ from the preset's, separated by commas, such as
+    /// `layer_norm=false,duplicate_input=true,output_scale=one,depth=3,biases=true,init=uniform,width=50`
+    #[arg(long, value_delimiter = ',', value_parser = args::field)]
+    net: Vec<(String, serde_json::Value)>,
+    /// Which policy is judged after n rounds: `latest` (the paper's experiments) or `vote` (of all so far, at every
+    /// thirtieth of the log)
+    #[arg(long, default_value = "latest", value_parser = args::returned)]
+    returned: Returned,
     /// Data sets of the figure, separated by commas: quadratic, quadratic2, cosine, mushroom, statlog, adult, mnist
     /// [default: all]
     #[arg(long, value_delimiter = ',', value_parser = args::dataset)]
@@ -93,6 +97,9 @@ pub struct Args {
     /// Kernel widths σ of KernLCB, separated by commas [default: 0.1,1,10]
     #[arg(long, value_delimiter = ',', value_parser = args::number, allow_negative_numbers = true)]
     sigma: Option<Vec<f64>>,
+    /// λ of every algorithm [default: 0.1]
+    #[arg(long, value_parser = args::number, allow_negative_numbers = true)]
+    lambda: Option<f64>,
     /// Rounds in the log [default: 10000 of synthetic bandits, 15000 of real data]
     #[arg(long)]
     n: Option<usize>,
@@ -145,12 +152,13 @@ impl Args {
         set(&mut s.data, &self.data);
         s.scale = self.contexts.map(|c| match c {
             Contexts::Raw => Scale::Raw,
+            Contexts::RawUnitNorm => Scale::RawUnitNorm,
             Contexts::Standardised => Scale::Standardised,
             Contexts::UnitNorm => Scale::UnitNorm,
         });
         s.split = self.split;
-        s.duplicate_input = self.duplicate_input;
-        s.layer_norm = !self.no_layer_norm;
+        s.net = self.net.iter().cloned().collect();
+        s.returned = self.returned;
         set(&mut s.algorithms, &self.algorithms);
         set(&mut s.reps, &self.reps);
         set(&mut s.mnist_b_reps, &self.mnist_b_reps);
@@ -159,6 +167,7 @@ impl Args {
         set(&mut s.modes, &self.mode);
         set(&mut s.learning_rates, &self.lr);
         set(&mut s.sigmas, &self.sigma);
+        set(&mut s.lambda, &self.lambda);
         set(&mut s.synthetic_rounds, &self.n);
         set(&mut s.real_rounds, &self.n);
         set(&mut s.test_contexts, &self.test_contexts);

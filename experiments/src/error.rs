@@ -43,6 +43,12 @@ pub enum ExperimentError {
         /// The folder in question.
         path: PathBuf,
     },
+    /// A field of the network's settings that does not exist or has a wrong value.
+    #[error("setting of the network: {reason}")]
+    Net {
+        /// What the reader says.
+        reason: serde_json::Error,
+    },
     /// A file of settings that is not one.
     #[error("`{path}` does not hold the settings of an experiment: {reason}")]
     Settings {

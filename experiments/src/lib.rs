@@ -31,7 +31,7 @@ pub mod summary;
 
 pub use error::ExperimentError;
 pub use journal::{Journal, Output, Record};
-pub use names::{Algorithm, Dataset, Figure, Preset, Selection, Split, TrainingMode};
+pub use names::{Algorithm, Dataset, Figure, Preset, Returned, Selection, Split, TrainingMode};
 pub use output::{write_results, write_settings};
 pub use pass::{Job, Pass};
 pub use problem::{Library, Problem, ProblemConfig, Source, behaviour_name};

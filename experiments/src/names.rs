@@ -129,6 +129,16 @@ names! {
 }
 
 names! {
+    /// Which policy a run returns after n rounds.
+    Returned {
+        /// The one learned last, π̂_n: the paper's experiments.
+        Latest => "latest",
+        /// The vote of the policies at every thirtieth of the log so far: the average that Algorithm 1 draws from.
+        Vote => "vote",
+    }
+}
+
+names! {
     /// How the hyper-parameters of a curve were chosen among those that were tried.
     Selection {
         /// By the smallest mean sub-optimality on the test contexts at the last n: what the paper's text implies. It looks

@@ -2,11 +2,11 @@
 
 use neuralcb::ModelConfig;
 use neuralcb::model::{Covariance, KernelConfig, LinearConfig, Mode, NeuralConfig, NeuralLinearConfig, UpdateOrder};
-use neuralcb::net::{Init, NetConfig, Optimiser, OutputScale, Towards};
+use neuralcb::net::{NetConfig, Optimiser, Towards};
 use neuralcb::policy::{ImitationConfig, Rounding};
 use serde::{Deserialize, Serialize};
 
-use crate::names::{Algorithm, Dataset, Preset, TrainingMode};
+use crate::names::{Algorithm, Dataset, Preset, Returned, TrainingMode};
 use crate::problem::{ProblemConfig, Source};
 use crate::settings::Settings;
 
@@ -25,6 +25,8 @@ pub struct Pass {
     pub outputs: Vec<(Algorithm, Option<f64>)>,
     /// The precision in which bounds are compared.
     pub rounding: Rounding,
+    /// Which policy is judged after n rounds.
+    pub returned: Returned,
 }
 
 /// What is learned from a log.
@@ -47,8 +49,10 @@ impl Settings {
         let released = self.preset == Preset::ReleasedCode;
         let covariance = if released { Covariance::PerAction } else { Covariance::Diagonal };
         let order = if released { UpdateOrder::AfterStep } else { UpdateOrder::BeforeStep };
-        let net = self.net(problem);
-        let mut passes = Vec::new();
+        // m = 20 on the synthetic bandits, 100 on real data
+        let width = if matches!(problem.source, Source::Real { .. }) { 100 } else { 20 };
+        let net = self.net(width).expect("the settings were checked");
+        let (mut passes, returned) = (Vec::new(), self.returned);
         let mut add = |model, mode, learning_rate, sigma, lcb, betas: &[f64], greedy: Option<Algorithm>| {
             let mut outputs = Vec::new();
             if has(&lcb) {
@@ -57,7 +61,7 @@ impl Settings {
             outputs.extend(greedy.filter(has).map(|g| (g, None)));
             let rounding = if released && lcb == Algorithm::KernLcb { Rounding::F32 } else { Rounding::None };
             if !outputs.is_empty() {
-                passes.push(Pass { job: Job::Model(model), mode, learning_rate, sigma, outputs, rounding });
+                passes.push(Pass { job: Job::Model(model), mode, learning_rate, sigma, outputs, rounding, returned });
             }
         };
         for &mode in &self.modes {
@@ -69,7 +73,7 @@ impl Settings {
                         TrainingMode::S => Mode::Single,
                         TrainingMode::B => Mode::Batch { steps: 100, batch: 50 },
                     },
-                    lambda: 0.1,
+                    lambda: self.lambda,
                     covariance,
                     order,
                 };
@@ -78,13 +82,13 @@ impl Settings {
                 add(model, Some(mode), Some(lr), None, Algorithm::Neuralcb, &self.betas, greedy);
             }
         }
-        let config = NeuralLinearConfig { net, lambda: 0.1, covariance, scale_features: released };
+        let config = NeuralLinearConfig { net, lambda: self.lambda, covariance, scale_features: released };
         let (model, greedy) = (ModelConfig::NeuralLinear(config), Some(Algorithm::NeuralLinGreedy));
         add(model, None, None, None, Algorithm::NeuralLinLcb, &self.baseline_betas, greedy);
-        let model = ModelConfig::Linear(LinearConfig { lambda: 0.1 });
+        let model = ModelConfig::Linear(LinearConfig { lambda: self.lambda });
         add(model, None, None, None, Algorithm::LinLcb, &self.baseline_betas, None);
         for &sigma in &self.sigmas {
-            let lambda = if released { 1e-6 } else { 0.1 };
+            let lambda = if released { 1e-6 } else { self.lambda };
             let model =
                 ModelConfig::Kernel(KernelConfig { sigma, lambda, max_samples: 1000, ..KernelConfig::default() });
             add(model, None, None, Some(sigma), Algorithm::KernLcb, &self.baseline_betas, None);
@@ -96,6 +100,7 @@ impl Settings {
             sigma: None,
             outputs,
             rounding: Rounding::None,
+            returned: Returned::Latest,
         };
         let references = [Algorithm::Uniform, Algorithm::Constant, Algorithm::Behaviour];
         let references: Vec<_> = references.into_iter().filter(has).map(|a| (a, None)).collect();
@@ -113,25 +118,6 @@ impl Settings {
         let long = problem.dataset == Dataset::Mnist && pass.mode == Some(TrainingMode::B);
         if long { self.mnist_b_reps.min(self.reps) } else { self.reps }
     }
-
-    /// The network: m = 20 on the synthetic bandits, 100 on real data.
-    fn net(&self, problem: &ProblemConfig) -> NetConfig {
-        let width = if matches!(problem.source, Source::Real { .. }) { 100 } else { 20 };
-        let (duplicate_input, layer_norm) = (self.duplicate_input, self.layer_norm);
-        match self.preset {
-            Preset::Paper => NetConfig { width, duplicate_input, layer_norm, ..NetConfig::default() },
-            Preset::ReleasedCode => NetConfig {
-                width,
-                duplicate_input,
-                layer_norm,
-                depth: 3,
-                biases: true,
-                output_scale: OutputScale::One,
-                init: Init::Uniform,
-                ..NetConfig::default()
-            },
-        }
-    }
 }
 
 /// The sizes that decide how long a pass takes.
@@ -146,6 +132,17 @@ pub(crate) struct Size {
 }
 
 impl Pass {
+    /// The numbers of rounds after which the pass stops to score: the checkpoints, and for a vote every thirtieth.
+    pub(crate) fn stops(&self, problem: &ProblemConfig) -> Vec<usize> {
+        let mut stops = problem.checkpoints();
+        if self.returned == Returned::Vote && matches!(self.job, Job::Model(_)) {
+            stops.extend((1..30).map(|i| problem.rounds * i / 30).filter(|&n| n > 0));
+            stops.sort_unstable();
+            stops.dedup();
+        }
+        stops
+    }
+
     /// Microseconds that reading rounds `from..to` takes, roughly, on a machine of 2020; for the time left and the order
     /// of work.
     pub(crate) fn train_work(&self, size: Size, from: usize, to: usize) -> f64 {

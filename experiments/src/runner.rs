@@ -4,6 +4,7 @@
 //! Passes run in parallel on the current thread pool, the longest first; every number depends only on the settings and the
 //! seed, so the rows are the same with any number of threads, and the same whether a run was killed and continued or not.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -11,13 +12,13 @@ use std::time::Instant;
 
 use neuralcb::bandit::Verdict;
 use neuralcb::ope::{importance_weights, snips};
-use neuralcb::policy::{Behaviour, BehaviourConfig, Imitation, pessimistic};
-use neuralcb::{Error, Estimates, ModelConfig, RewardModel};
+use neuralcb::policy::{Behaviour, BehaviourConfig, Choices, Imitation, pessimistic};
+use neuralcb::{Contexts, Error, Estimates, ModelConfig, RewardModel};
 use serde::Serialize;
 
 use crate::error::ExperimentError;
 use crate::journal::{Journal, Output, Record};
-use crate::names::Algorithm;
+use crate::names::{Algorithm, Returned};
 use crate::pass::{Job, Pass, Size};
 use crate::problem::{Library, Problem, ProblemConfig, Source};
 use crate::settings::Settings;
@@ -53,7 +54,7 @@ pub struct Task {
 
 impl Plan {
     /// Checks the settings and lists the passes.
-    pub fn new(settings: Settings) -> Result<Self, Error> {
+    pub fn new(settings: Settings) -> Result<Self, ExperimentError> {
         settings.check()?;
         let problems = settings.problems();
         let mut tasks = Vec::new();
@@ -76,7 +77,7 @@ impl Plan {
     fn work_of(&self, task: &Task) -> u64 {
         let problem = &self.problems[task.problem];
         let (mut from, mut work) = (0, 0);
-        for n in problem.checkpoints() {
+        for n in task.pass.stops(problem) {
             work += whole(task.pass.train_work(size(problem), from, n));
             work += whole(task.pass.score_work(size(problem), n, problem.test_contexts));
             from = n;
@@ -284,10 +285,10 @@ impl Run<'_> {
     fn model(&mut self, config: &ModelConfig) -> Result<(), Error> {
         let Problem { log, held_out, test, seed, .. } = self.problem;
         let mut learner = config.learner(log.contexts().layout(), seed.child("model"))?;
-        let mut known: Option<(Arc<dyn RewardModel>, Vec<Verdict>)> = None;
+        let (mut on_test, mut on_log) = (Decisions::new(self.pass), Decisions::new(self.pass));
         let (mut t, mut train_seconds) = (0, 0.0);
-        let mut estimates = Estimates::default();
-        for n in self.config.checkpoints() {
+        let checkpoints = self.config.checkpoints();
+        for n in self.pass.stops(self.config) {
             let start = Instant::now();
             let (from, work) = (t, self.pass.train_work(size(self.config), t, n));
             let mut told = 0;
@@ -304,28 +305,21 @@ impl Run<'_> {
             let model = learner.model()?;
             train_seconds += start.elapsed().as_secs_f64();
             let start = Instant::now();
-            // A learner that has stopped learning gives the same model again: nothing is scored twice.
-            let verdicts = match known.take() {
-                Some((old, verdicts)) if Arc::ptr_eq(&old, &model) => verdicts,
-                _ => {
-                    model.estimate_into(test.contexts(), &mut estimates)?;
-                    let judge = |&(_, beta): &(Algorithm, Option<f64>)| {
-                        let beta = beta.unwrap_or(0.0);
-                        Ok(test.judge(&pessimistic(test.contexts(), &estimates, beta, self.pass.rounding)?))
-                    };
-                    self.pass.outputs.iter().map(judge).collect::<Result<Vec<_>, Error>>()?
-                }
-            };
-            let score_seconds = start.elapsed().as_secs_f64();
-            self.scored(n, &verdicts, train_seconds, score_seconds);
-            if n == self.config.held_out_from() && held_out.n_rounds() > 0 {
-                model.estimate_into(held_out.contexts(), &mut estimates)?;
-                for (place, &(_, beta)) in self.pass.outputs.iter().enumerate() {
-                    let beta = beta.unwrap_or(0.0);
-                    self.validate(place, &pessimistic(held_out.contexts(), &estimates, beta, self.pass.rounding)?)?;
+            on_test.take(&model, test.contexts())?;
+            let validate = n == self.config.held_out_from() && held_out.n_rounds() > 0;
+            if validate || (self.pass.returned == Returned::Vote && n < self.config.held_out_from()) {
+                on_log.take(&model, held_out.contexts())?;
+            }
+            (self.progress)(whole(self.pass.score_work(size(self.config), n, self.config.test_contexts)));
+            if checkpoints.contains(&n) {
+                let verdicts: Vec<Verdict> = on_test.choices(test.contexts()).map(|c| test.judge(&c)).collect();
+                self.judged(&verdicts, train_seconds, start.elapsed().as_secs_f64());
+            }
+            if validate {
+                for (place, choices) in on_log.choices(held_out.contexts()).enumerate() {
+                    self.validate(place, &choices)?;
                 }
             }
-            known = Some((model, verdicts));
         }
         Ok(())
     }
@@ -339,7 +333,8 @@ impl Run<'_> {
             let train_seconds = start.elapsed().as_secs_f64();
             let start = Instant::now();
             let verdict = test.judge(&clone.choose(test.contexts())?);
-            self.scored(n, &[verdict], train_seconds, start.elapsed().as_secs_f64());
+            self.judged(&[verdict], train_seconds, start.elapsed().as_secs_f64());
+            (self.progress)(whole(self.pass.score_work(size(self.config), n, self.config.test_contexts)));
             if n == self.config.held_out_from() && held_out.n_rounds() > 0 {
                 self.validate(0, &clone.choose(held_out.contexts())?)?;
             }
@@ -364,20 +359,20 @@ impl Run<'_> {
         let mut from = 0;
         for n in self.config.checkpoints() {
             (self.progress)(whole(self.pass.train_work(size(self.config), from, n)));
-            self.scored(n, &verdicts, 0.0, 0.0);
+            (self.progress)(whole(self.pass.score_work(size(self.config), n, self.config.test_contexts)));
+            self.judged(&verdicts, 0.0, 0.0);
             from = n;
         }
         Ok(())
     }
 
-    fn scored(&mut self, n: usize, verdicts: &[Verdict], train_seconds: f64, score_seconds: f64) {
+    fn judged(&mut self, verdicts: &[Verdict], train_seconds: f64, score_seconds: f64) {
         for (output, verdict) in self.record.outputs.iter_mut().zip(verdicts) {
             output.suboptimality.push(verdict.suboptimality);
             output.accuracy.push(verdict.accuracy);
         }
         self.record.train_seconds.push(train_seconds);
         self.record.score_seconds.push(score_seconds);
-        (self.progress)(whole(self.pass.score_work(size(self.config), n, self.config.test_contexts)));
     }
 
     /// What the held-out part of the log says about a policy.
@@ -390,4 +385,57 @@ impl Run<'_> {
         self.record.outputs[place].validation = Some((value, lower));
         Ok(())
     }
+}
+
+/// What the policies of a pass decide on some contexts, as they stand or by the vote of all so far.
+struct Decisions<'a> {
+    pass: &'a Pass,
+    /// A learner that has stopped learning gives the same model again: nothing is scored twice.
+    model: Option<Arc<dyn RewardModel>>,
+    estimates: Estimates,
+    /// The latest choices of each output.
+    latest: Vec<Choices>,
+    /// The votes of each pair, for each output.
+    votes: Vec<Vec<u16>>,
+}
+
+impl<'a> Decisions<'a> {
+    fn new(pass: &'a Pass) -> Self {
+        let votes = vec![Vec::new(); pass.outputs.len()];
+        Decisions { pass, model: None, estimates: Estimates::default(), latest: Vec::new(), votes }
+    }
+
+    /// Lets the policies of a model decide.
+    fn take(&mut self, model: &Arc<dyn RewardModel>, contexts: &Contexts) -> Result<(), Error> {
+        if !self.model.as_ref().is_some_and(|old| Arc::ptr_eq(old, model)) {
+            model.estimate_into(contexts, &mut self.estimates)?;
+            let choose = |&(_, beta): &(Algorithm, Option<f64>)| {
+                pessimistic(contexts, &self.estimates, beta.unwrap_or(0.0), self.pass.rounding)
+            };
+            self.latest = self.pass.outputs.iter().map(choose).collect::<Result<_, Error>>()?;
+            self.model = Some(model.clone());
+        }
+        if self.pass.returned == Returned::Vote {
+            for (votes, choices) in self.votes.iter_mut().zip(&self.latest) {
+                votes.resize(contexts.n_pairs(), 0);
+                for (round, &place) in choices.iter().enumerate() {
+                    votes[contexts.first_pair(round) + place as usize] += 1;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The choices of each output; of actions with equal votes, the first.
+    fn choices<'b>(&'b self, contexts: &'b Contexts) -> impl Iterator<Item = Cow<'b, [u32]>> {
+        self.latest.iter().zip(&self.votes).map(|(latest, votes)| match self.pass.returned {
+            Returned::Latest => Cow::Borrowed(latest.as_slice()),
+            Returned::Vote => (0..contexts.n_rounds()).map(|t| winner(&votes[contexts.pairs(t)])).collect(),
+        })
+    }
+}
+
+fn winner(votes: &[u16]) -> u32 {
+    let most = votes.iter().max();
+    votes.iter().position(|v| Some(v) == most).unwrap_or(0) as u32
 }

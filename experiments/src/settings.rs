@@ -3,13 +3,19 @@
 //! [`Settings`] says what is asked for; [`Settings::problems`] gives the bandits and logs behind the figures, each once
 //! however many figures show it.
 
+use std::collections::BTreeMap;
+
 use neuralcb::Error;
 use neuralcb::bandit::{ContextForm, RewardFunction, SyntheticConfig};
+use neuralcb::net::{Init, NetConfig, OutputScale};
 use neuralcb::policy::{BehaviourConfig, LinUcbConfig};
+use neuralcb::{Encoding, Layout};
 use neuralcb_logs::datasets::{Preparation, Scale};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-use crate::names::{Algorithm, Dataset, Figure, Preset, Split, TrainingMode};
+use crate::error::ExperimentError;
+use crate::names::{Algorithm, Dataset, Figure, Preset, Returned, Split, TrainingMode};
 use crate::problem::{ProblemConfig, Source};
 
 /// Everything the experiments depend on; the same settings and seed give the same result files, to the byte.
@@ -25,10 +31,10 @@ pub struct Settings {
     pub scale: Option<Scale>,
     /// How real rows are divided between log and test.
     pub split: Split,
-    /// Contexts enter the network as [x, x]/√2 (Assumption 4.1), so that f = 0 at the start.
-    pub duplicate_input: bool,
-    /// Layer normalisation in the hidden layers, which the paper's experiments add to its network of Section 3.
-    pub layer_norm: bool,
+    /// Fields of [`NetConfig`](neuralcb::net::NetConfig) that differ from the preset's.
+    pub net: BTreeMap<String, Value>,
+    /// Which policy a run returns.
+    pub returned: Returned,
     /// The data sets; of each figure those that it shows.
     pub datasets: Vec<Dataset>,
     /// The algorithms and references.
@@ -43,6 +49,8 @@ pub struct Settings {
     pub baseline_betas: Vec<f64>,
     /// σ of KernLCB.
     pub sigmas: Vec<f64>,
+    /// λ of every algorithm (the released KernLCB has its own, 1e-6).
+    pub lambda: f64,
     /// Repetitions, each with its own bandit, log, test contexts and initial weights.
     pub reps: usize,
     /// Repetitions of B-mode on MNIST, by far the longest runs; at most `reps` are made.
@@ -75,8 +83,8 @@ impl Settings {
             data: preset,
             scale: None,
             split: Split::Disjoint,
-            duplicate_input: false,
-            layer_norm: true,
+            net: BTreeMap::new(),
+            returned: Returned::Latest,
             datasets: Dataset::ALL
                 .iter()
                 .copied()
@@ -88,6 +96,7 @@ impl Settings {
             betas: if paper { grid.clone() } else { vec![0.01, 0.05, 1.0, 5.0, 10.0] },
             baseline_betas: if paper { grid } else { vec![0.1] },
             sigmas: vec![0.1, 1.0, 10.0],
+            lambda: 0.1,
             reps: 10,
             mnist_b_reps: 3,
             synthetic_rounds: 10_000,
@@ -114,7 +123,12 @@ impl Settings {
     }
 
     /// Refuses what cannot be run, before anything is started.
-    pub fn check(&self) -> Result<(), Error> {
+    pub fn check(&self) -> Result<(), ExperimentError> {
+        self.check_ranges()?;
+        self.net(100).map(|_| ())
+    }
+
+    fn check_ranges(&self) -> Result<(), Error> {
         let count = |name, got: usize| {
             if got > 0 { Ok(()) } else { Err(Error::Param { name, range: "at least 1", got: got as f64 }) }
         };
@@ -136,6 +150,7 @@ impl Settings {
         each("beta", &self.baseline_betas, "a finite number >= 0", |v| v >= 0.0)?;
         each("lr", &self.learning_rates, "a finite number > 0", |v| v > 0.0)?;
         each("noise-std", &[self.noise_std], "a finite number >= 0", |v| v >= 0.0)?;
+        each("lambda", &[self.lambda], "a finite number > 0", |v| v > 0.0)?;
         each("sigma", &self.sigmas, "a finite number > 0", |v| v > 0.0)?;
         count("number of modes", self.modes.len())
     }
@@ -190,6 +205,29 @@ impl Settings {
             rounds: if dataset.real().is_some() { self.real_rounds } else { self.synthetic_rounds },
             test_contexts: self.test_contexts,
         }
+    }
+
+    /// The network of width m: the preset's, with the fields of `net` in place of its own.
+    pub(crate) fn net(&self, width: usize) -> Result<NetConfig, ExperimentError> {
+        let preset = match self.preset {
+            Preset::Paper => NetConfig { width, ..NetConfig::default() },
+            Preset::ReleasedCode => NetConfig {
+                width,
+                depth: 3,
+                biases: true,
+                output_scale: OutputScale::One,
+                init: Init::Uniform,
+                ..NetConfig::default()
+            },
+        };
+        let mut fields = serde_json::to_value(preset).expect("settings are plain data");
+        for (name, value) in &self.net {
+            fields[name] = value.clone();
+        }
+        let net: NetConfig = serde_json::from_value(fields).map_err(|reason| ExperimentError::Net { reason })?;
+        // the door of the network checks the ranges
+        neuralcb::net::Net::new(net.clone(), Layout { dim: 2, n_actions: 2, encoding: Encoding::Disjoint })?;
+        Ok(net)
     }
 
     fn synthetic(&self, dataset: Dataset) -> SyntheticConfig {

@@ -10,7 +10,7 @@ use super::{Classified, DataError, RealData};
 /// | name | default | purpose | range |
 /// |---|---|---|---|
 /// | `variant` | `paper` | which rows and columns are used | `paper`, `released-code` |
-/// | `scale` | `unit-norm` | what happens to the numbers | `raw`, `standardised`, `unit-norm` |
+/// | `scale` | `unit-norm` | what happens to the numbers | `raw`, `raw-unit-norm`, `standardised`, `unit-norm` |
 /// | `parts` | `together` | over which rows a column's mean and deviation are taken | `together`, `separate` |
 /// | `strip_income_dot` | `false` | Adult: read the test file's `>50K.` as `>50K` | `true` (92 columns), `false` (94) |
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
@@ -47,6 +47,8 @@ pub enum Scale {
     Raw,
     /// Every column with mean 0 and population variance 1; constant columns 0.
     Standardised,
+    /// As in the files, then every row scaled to ‖x‖ = 1.
+    RawUnitNorm,
     /// Standardised, then every row scaled to ‖x‖ = 1, the paper's assumption on contexts.
     #[default]
     UnitNorm,
@@ -79,8 +81,10 @@ impl Preparation {
 
     /// Brings the rows to the scale asked for.
     pub(super) fn scale(&self, data: &mut Classified) -> Result<(), DataError> {
-        if self.scale == Scale::Raw {
-            return Ok(());
+        match self.scale {
+            Scale::Raw => return Ok(()),
+            Scale::RawUnitNorm => return Ok(unit_norm(&mut data.x, data.dim)?),
+            Scale::Standardised | Scale::UnitNorm => {}
         }
         let split = match (self.parts, data.test_from) {
             (Parts::Separate, Some(row)) => row * data.dim,
