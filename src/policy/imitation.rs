@@ -28,7 +28,7 @@ use crate::seed::{Seed, Stream};
 /// | `width` | 100 | hidden units | ≥ 1 |
 /// | `lr` | 0.001 | Adam's learning rate | > 0 |
 /// | `l2` | 0.0001 | weight of ½‖W‖² | ≥ 0 |
-/// | `epochs` | 50 | passes over the log at most (more on a log of fewer than 640 rounds) | ≥ 1 |
+/// | `epochs` | 50 | passes over the log at most (more on a log of a few batches) | ≥ 1 |
 /// | `patience` | 5 | epochs without a better held-out likelihood before training ends | ≥ 1 |
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -53,6 +53,9 @@ impl Default for ImitationConfig {
 
 /// Rounds per step of Adam.
 const BATCH: usize = 64;
+
+/// Steps that a short log is given at least.
+const LEAST_STEPS: usize = 300;
 
 /// One round in this many is held out.
 const HELD_OUT: usize = 10;
@@ -84,7 +87,7 @@ impl Imitation {
         let mut adam = Adam::new(weights.len());
         let mut best = (f64::INFINITY, weights.clone());
         let (mut waited, mut work) = (0, Work::default());
-        for _ in 0..config.epochs.max(config.epochs * 640 / rounds.len()) {
+        for _ in 0..config.epochs.max(LEAST_STEPS / train.len().div_ceil(BATCH)) {
             train.shuffle(&mut order);
             for batch in train.chunks(BATCH) {
                 shape.forward(&weights, log.contexts(), batch, &mut work);
