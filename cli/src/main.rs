@@ -25,7 +25,7 @@ struct Cli {
 #[derive(clap::Subcommand)]
 enum Command {
     /// Run an experiment of the paper: tables, figures and a report from one command
-    Reproduce(reproduce::Args),
+    Reproduce(Box<reproduce::Args>),
     /// Make tables, figures and report from the finished runs of a folder
     Report(report::Args),
     /// Write a simulated log of decisions, with the true propensities, as CSV

@@ -178,7 +178,7 @@ pub fn select_mode(
 }
 
 /// The curve of every setting of one algorithm on one problem, in canonical order.
-pub fn settings<'a>(rows: &[&'a ResultRow]) -> Vec<(Setting, Vec<Point>)> {
+pub fn settings(rows: &[&ResultRow]) -> Vec<(Setting, Vec<Point>)> {
     let mut rows = rows.to_vec();
     rows.sort_by(|a, b| a.key.compare(&b.key));
     rows.chunk_by(|a, b| Setting::of(&a.key) == Setting::of(&b.key))
