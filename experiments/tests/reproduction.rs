@@ -103,7 +103,8 @@ fn real_rows_are_shared_between_log_and_test_only_where_the_released_split_is_as
 fn every_figure_runs_on_real_data() {
     let Some(library) = shared_data() else { return };
     let base = Settings::of(Figure::ALL, Preset::Paper);
-    let settings = Settings { figures: Figure::ALL.to_vec(), datasets: base.datasets, reps: 1, ..tiny(Preset::Paper) };
+    let (figures, modes) = (Figure::ALL.to_vec(), vec![TrainingMode::S]);
+    let settings = Settings { figures, modes, datasets: base.datasets, reps: 1, ..tiny(Preset::Paper) };
     let results = results_with(&settings, &library, None);
     let problems: BTreeSet<(String, String)> =
         results.rows.iter().map(|r| (r.key.dataset.clone(), r.key.behaviour.clone())).collect();
