@@ -100,6 +100,9 @@ pub struct Args {
     /// λ of every algorithm [default: 0.1]
     #[arg(long, value_parser = args::number, allow_negative_numbers = true)]
     lambda: Option<f64>,
+    /// The neural model's regularisation ½·l2·‖W‖² [default: 0.0001]
+    #[arg(long, value_parser = args::number, allow_negative_numbers = true)]
+    l2: Option<f64>,
     /// Rounds in the log [default: 10000 of synthetic bandits, 15000 of real data]
     #[arg(long)]
     n: Option<usize>,
@@ -168,6 +171,7 @@ impl Args {
         set(&mut s.learning_rates, &self.lr);
         set(&mut s.sigmas, &self.sigma);
         set(&mut s.lambda, &self.lambda);
+        set(&mut s.l2, &self.l2);
         set(&mut s.synthetic_rounds, &self.n);
         set(&mut s.real_rounds, &self.n);
         set(&mut s.test_contexts, &self.test_contexts);

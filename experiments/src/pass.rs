@@ -68,7 +68,7 @@ impl Settings {
             for &lr in &self.learning_rates {
                 let config = NeuralConfig {
                     net: net.clone(),
-                    optimiser: Optimiser::Adam { lr, l2: 1e-4, towards: Towards::Zero },
+                    optimiser: Optimiser::Adam { lr, l2: self.l2, towards: Towards::Zero },
                     mode: match mode {
                         TrainingMode::S => Mode::Single,
                         TrainingMode::B => Mode::Batch { steps: 100, batch: 50 },

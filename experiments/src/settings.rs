@@ -51,6 +51,8 @@ pub struct Settings {
     pub sigmas: Vec<f64>,
     /// λ of every algorithm (the released KernLCB has its own, 1e-6).
     pub lambda: f64,
+    /// The neural model's ½·l2·‖W‖².
+    pub l2: f64,
     /// Repetitions, each with its own bandit, log, test contexts and initial weights.
     pub reps: usize,
     /// Repetitions of B-mode on MNIST, by far the longest runs; at most `reps` are made.
@@ -97,6 +99,7 @@ impl Settings {
             baseline_betas: if paper { grid } else { vec![0.1] },
             sigmas: vec![0.1, 1.0, 10.0],
             lambda: 0.1,
+            l2: 1e-4,
             reps: 10,
             mnist_b_reps: 3,
             synthetic_rounds: 10_000,
@@ -150,6 +153,7 @@ impl Settings {
         each("beta", &self.baseline_betas, "a finite number >= 0", |v| v >= 0.0)?;
         each("lr", &self.learning_rates, "a finite number > 0", |v| v > 0.0)?;
         each("noise-std", &[self.noise_std], "a finite number >= 0", |v| v >= 0.0)?;
+        each("l2", &[self.l2], "a finite number >= 0", |v| v >= 0.0)?;
         each("lambda", &[self.lambda], "a finite number > 0", |v| v > 0.0)?;
         each("sigma", &self.sigmas, "a finite number > 0", |v| v > 0.0)?;
         count("number of modes", self.modes.len())
