@@ -14,14 +14,17 @@
 //! ```
 
 pub mod chart;
+mod decisions;
 mod error;
 mod journal;
 mod known;
 mod names;
 mod output;
 mod pass;
+mod plan;
 pub mod png;
 mod problem;
+mod queue;
 pub mod report;
 mod results;
 pub mod rows;
@@ -34,7 +37,8 @@ pub use journal::{Journal, Output, Record};
 pub use names::{Algorithm, Dataset, Figure, Preset, Returned, Selection, Split, TrainingMode};
 pub use output::{write_results, write_settings};
 pub use pass::{Job, Pass};
+pub use plan::{Plan, Task};
 pub use problem::{Library, Problem, ProblemConfig, Source, behaviour_name};
 pub use results::Results;
-pub use runner::{Plan, Progress, Task, run};
+pub use runner::{Progress, run};
 pub use settings::Settings;

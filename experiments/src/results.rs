@@ -1,9 +1,9 @@
 //! From the records of finished runs to the tables of an experiment.
 
 use crate::journal::Record;
+use crate::plan::{Plan, Task};
 use crate::problem::behaviour_name;
 use crate::rows::{Key, ResultRow, TimingRow, ValidationRow};
-use crate::runner::{Plan, Task};
 
 /// What experiments produced, in canonical order.
 #[derive(Debug, Clone, Default)]
