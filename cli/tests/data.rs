@@ -1,24 +1,18 @@
 //! `neuralcb data` from outside. Where the published files are absent (`$NEURALCB_SHARED/data`, else
 //! `../../shared/data` seen from this crate's folder), the tests that need them say so and check nothing.
 
+#[path = "../../logs/tests/common/mod.rs"]
+mod common;
+
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpListener;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output};
 use std::thread;
 use std::time::{Duration, Instant};
 
-fn data_folder() -> Option<PathBuf> {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let shared = std::env::var_os("NEURALCB_SHARED").map_or(here.join("../../shared"), PathBuf::from);
-    let folder = shared.join("data");
-    if folder.is_dir() {
-        return Some(folder);
-    }
-    println!("skipped: the data sets are not in `{}`", folder.display());
-    None
-}
+use common::data_folder;
 
 /// Runs `neuralcb data …` with that cache.
 fn data(cache: &Path, args: &[&str]) -> Output {

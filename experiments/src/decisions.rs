@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use neuralcb::policy::{Choices, pessimistic};
+use neuralcb::policy::{Choices, Votes, pessimistic};
 use neuralcb::{Contexts, Error, Estimates, RewardModel};
 
 use crate::names::{Algorithm, Returned};
@@ -17,14 +17,13 @@ pub(crate) struct Decisions<'a> {
     estimates: Estimates,
     /// The latest choices of each output.
     latest: Vec<Choices>,
-    /// The votes of each pair, for each output.
-    votes: Vec<Vec<u16>>,
+    /// The votes so far for each output, where they decide.
+    votes: Vec<Votes>,
 }
 
 impl<'a> Decisions<'a> {
     pub(crate) fn new(pass: &'a Pass) -> Self {
-        let votes = vec![Vec::new(); pass.outputs.len()];
-        Decisions { pass, model: None, estimates: Estimates::default(), latest: Vec::new(), votes }
+        Decisions { pass, model: None, estimates: Estimates::default(), latest: Vec::new(), votes: Vec::new() }
     }
 
     /// Lets the policies of a model decide.
@@ -38,26 +37,17 @@ impl<'a> Decisions<'a> {
             self.model = Some(model.clone());
         }
         if self.pass.returned == Returned::Vote {
-            for (votes, choices) in self.votes.iter_mut().zip(&self.latest) {
-                votes.resize(contexts.n_pairs(), 0);
-                for (round, &place) in choices.iter().enumerate() {
-                    votes[contexts.first_pair(round) + place as usize] += 1;
-                }
-            }
+            self.votes.resize_with(self.latest.len(), || Votes::new(contexts));
+            self.votes.iter_mut().zip(&self.latest).for_each(|(votes, choices)| votes.add(contexts, choices));
         }
         Ok(())
     }
 
-    /// The choices of each output; of actions with equal votes, the first.
+    /// The choices of each output.
     pub(crate) fn choices<'b>(&'b self, contexts: &'b Contexts) -> impl Iterator<Item = Cow<'b, [u32]>> {
-        self.latest.iter().zip(&self.votes).map(|(latest, votes)| match self.pass.returned {
+        self.latest.iter().enumerate().map(|(output, latest)| match self.pass.returned {
             Returned::Latest => Cow::Borrowed(latest.as_slice()),
-            Returned::Vote => (0..contexts.n_rounds()).map(|t| winner(&votes[contexts.pairs(t)])).collect(),
+            Returned::Vote => Cow::Owned(self.votes[output].winners(contexts)),
         })
     }
-}
-
-fn winner(votes: &[u16]) -> u32 {
-    let most = votes.iter().max();
-    votes.iter().position(|v| Some(v) == most).unwrap_or(0) as u32
 }

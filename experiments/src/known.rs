@@ -7,7 +7,7 @@ use crate::names::{Algorithm, Dataset};
 use crate::report::Comparison;
 use crate::results::Results;
 use crate::settings::Settings;
-use crate::summary::Point;
+use crate::summary::{Point, Setting};
 
 /// A value read off a surviving picture, with the setting it belongs to.
 struct Known {
@@ -74,15 +74,12 @@ const KNOWN: &[Known] = &[
 /// The table paper · released code · ours, for what was run with the very settings of a surviving picture.
 pub(crate) fn compare(settings: &Settings, results: &Results) -> Vec<Comparison> {
     let independent = crate::problem::behaviour_name(&settings.behaviour);
-    let ours = |known: &Known| {
-        let same = |a: Option<f64>, b: Option<f64>| a == b;
+    let ours = |known: &Known, setting: &Setting| {
         let values: Vec<f64> = results
             .rows
             .iter()
             .filter(|r| r.key.dataset == known.dataset.name() && r.key.algorithm == known.algorithm.name())
-            .filter(|r| r.key.behaviour == independent && r.key.n == known.n && r.key.mode.as_deref() == known.mode)
-            .filter(|r| same(r.key.learning_rate, known.learning_rate))
-            .filter(|r| same(r.key.sigma, known.sigma) && same(r.key.beta, known.beta))
+            .filter(|r| r.key.behaviour == independent && r.key.n == known.n && Setting::of(&r.key) == *setting)
             .map(|r| r.suboptimality)
             .collect();
         (!values.is_empty()).then(|| Point::over(known.n, &values))
@@ -90,14 +87,10 @@ pub(crate) fn compare(settings: &Settings, results: &Results) -> Vec<Comparison>
     KNOWN
         .iter()
         .filter_map(|known| {
-            let point = ours(known)?;
+            let &Known { learning_rate, sigma, beta, .. } = known;
+            let setting = Setting { mode: known.mode.map(str::to_owned), learning_rate, sigma, beta };
+            let point = ours(known, &setting)?;
             let mut what = format!("{}, {}", known.dataset, crate::names::paper_name(known.algorithm.name()));
-            let setting = crate::summary::Setting {
-                mode: known.mode.map(str::to_owned),
-                learning_rate: known.learning_rate,
-                sigma: known.sigma,
-                beta: known.beta,
-            };
             if !setting.to_string().is_empty() {
                 what += &format!(" ({setting})");
             }

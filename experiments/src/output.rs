@@ -1,7 +1,5 @@
 //! The result files of experiments, in one folder.
 
-use std::collections::HashMap;
-
 use neuralcb_logs::OutDir;
 
 use crate::error::ExperimentError;
@@ -16,7 +14,7 @@ use crate::settings::Settings;
 use crate::summary::{Curve, Point};
 use crate::{chart, png, report, rows, summary};
 
-/// Writes `results.csv`, `validation.csv`, `timings.csv`, `summary.csv`, `settings.json`, `figures/*` and `report.html`, each
+/// Writes `results.csv`, `validation.csv`, `timings.csv`, `summary.csv`, `figures/*` and `report.html`, each
 /// whole or not at all, and returns the curves of each figure.
 pub fn write_results(
     dir: &OutDir,
@@ -32,7 +30,6 @@ pub fn write_results(
     let figures: Vec<(Figure, Vec<Curve>)> =
         settings.figures.iter().map(|&figure| (figure, figure_curves(settings, figure, &panels))).collect();
     dir.write("summary.csv", summary::to_csv(figures.iter().map(|(f, c)| (f.name(), c.as_slice()))).as_bytes())?;
-    write_settings(dir, settings)?;
     for &figure in &settings.figures {
         write_charts(dir, settings, figure, &panels)?;
     }
@@ -90,16 +87,8 @@ fn has_modes(curve: &Curve) -> bool {
 }
 
 fn panels_of<'a, 'b>(settings: &'a Settings, figure: Figure, panels: &'a [Panel<'b>]) -> Vec<(usize, &'a Panel<'b>)> {
-    let place: HashMap<String, usize> = panels
-        .iter()
-        .enumerate()
-        .map(|(i, panel)| (serde_json::to_string(panel.problem).expect("settings are plain data"), i))
-        .collect();
-    settings
-        .panels(figure)
-        .filter_map(|problem| place.get(&serde_json::to_string(&problem).expect("settings are plain data")))
-        .map(|&i| (i, &panels[i]))
-        .collect()
+    let place = |problem: &ProblemConfig| panels.iter().position(|panel| panel.problem == problem);
+    settings.panels(figure).filter_map(|problem| place(&problem)).map(|i| (i, &panels[i])).collect()
 }
 
 fn figure_curves(settings: &Settings, figure: Figure, panels: &[Panel<'_>]) -> Vec<Curve> {

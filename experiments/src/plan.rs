@@ -47,7 +47,8 @@ impl Plan {
         Ok(Plan { settings, problems, tasks })
     }
 
-    /// The work of all passes, in the units that [`Progress`](crate::Progress) hears of; good for a time-left estimate, not exact.
+    /// The work of all passes, in the units that [`Progress`](crate::Progress) hears of; good for a time-left estimate,
+    /// not exact.
     pub fn work(&self) -> u64 {
         self.tasks.iter().map(|task| self.work_of(task)).sum()
     }

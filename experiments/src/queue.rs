@@ -21,16 +21,23 @@ struct State<'a> {
 
 struct Slot {
     tasks_left: usize,
-    problem: Arc<OnceLock<Arc<Problem>>>,
+    cell: Arc<Cell>,
     /// A thread is drawing it.
     drawing: bool,
+}
+
+/// A problem that is drawn by the first thread that needs it; others wait their turn.
+#[derive(Default)]
+struct Cell {
+    turn: Mutex<()>,
+    problem: OnceLock<Arc<Problem>>,
 }
 
 impl<'a> Queue<'a> {
     pub(crate) fn new(plan: &'a Plan, library: &'a Library, pending: &[&'a Task]) -> Self {
         let mut problems: HashMap<(usize, usize), Slot> = HashMap::new();
         for task in pending {
-            let fresh = || Slot { tasks_left: 0, problem: Arc::default(), drawing: false };
+            let fresh = || Slot { tasks_left: 0, cell: Arc::default(), drawing: false };
             problems.entry((task.problem, task.rep)).or_insert_with(fresh).tasks_left += 1;
         }
         Queue { plan, library, state: Mutex::new(State { tasks: pending.to_vec(), problems }) }
@@ -43,20 +50,21 @@ impl<'a> Queue<'a> {
             return None;
         }
         let slot = |task: &Task| &problems[&(task.problem, task.rep)];
-        let free = tasks.iter().position(|task| !slot(task).drawing || slot(task).problem.get().is_some());
+        let free = tasks.iter().position(|task| !slot(task).drawing || slot(task).cell.problem.get().is_some());
         let task = tasks.remove(free.unwrap_or(0));
         problems.get_mut(&(task.problem, task.rep)).expect("every task has a problem").drawing = true;
         Some(task)
     }
 
     pub(crate) fn problem(&self, task: &Task) -> Result<Arc<Problem>, ExperimentError> {
-        let cell = lock(&self.state).problems[&(task.problem, task.rep)].problem.clone();
-        if let Some(problem) = cell.get() {
+        let cell = lock(&self.state).problems[&(task.problem, task.rep)].cell.clone();
+        let _turn = lock(&cell.turn);
+        if let Some(problem) = cell.problem.get() {
             return Ok(problem.clone());
         }
         let (config, seed) = (&self.plan.problems[task.problem], self.plan.settings.seed);
         let drawn = Arc::new(Problem::draw(config, self.library, task.rep, seed)?);
-        Ok(cell.get_or_init(|| drawn).clone())
+        Ok(cell.problem.get_or_init(|| drawn).clone())
     }
 
     pub(crate) fn finished(&self, task: &Task) {

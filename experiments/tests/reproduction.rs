@@ -1,9 +1,12 @@
 //! The experiments as a whole: nothing is tested on what it was trained on, nothing depends on threads or on a kill, and the
 //! files are those of the contract.
 
+#[path = "../../logs/tests/common/mod.rs"]
+mod common;
+
 use std::collections::{BTreeSet, HashSet};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use neuralcb::Encoding;
@@ -42,15 +45,7 @@ fn results_with(settings: &Settings, library: &Library, journal: Option<&Journal
 
 /// The real data sets, or a line that says why there is no test.
 fn shared_data() -> Option<Library> {
-    let shared = std::env::var_os("NEURALCB_SHARED").map(PathBuf::from);
-    let shared = shared.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared"));
-    let data = shared.join("data");
-    if data.join("shuttle").is_dir() {
-        Some(Library::new(data))
-    } else {
-        eprintln!("skipped: no data sets in `{}`; name their parent folder in NEURALCB_SHARED", data.display());
-        None
-    }
+    common::data_folder().map(Library::new)
 }
 
 #[test]

@@ -12,4 +12,4 @@ pub use behaviour::{Behaviour, BehaviourConfig};
 pub use imitation::{Imitation, ImitationConfig};
 pub use linucb::{LinUcb, LinUcbConfig};
 pub use pessimism::{Choices, Rounding, pessimistic};
-pub use returned::{LearnedPolicy, Returned, learn};
+pub use returned::{LearnedPolicy, Returned, Votes, learn};

@@ -69,18 +69,39 @@ impl LearnedPolicy {
         if let [only] = &self.models[..] {
             return choose(only);
         }
-        let mut votes = vec![0u32; contexts.n_pairs()];
+        let mut votes = Votes::new(contexts);
         for model in &self.models {
-            for (round, place) in choose(model)?.into_iter().enumerate() {
-                votes[contexts.first_pair(round) + place as usize] += 1;
-            }
+            votes.add(contexts, &choose(model)?);
         }
+        Ok(votes.winners(contexts))
+    }
+}
+
+/// How often each pair of some contexts was chosen, by several policies.
+#[derive(Debug, Clone)]
+pub struct Votes(Vec<u32>);
+
+impl Votes {
+    /// No votes yet.
+    pub fn new(contexts: &Contexts) -> Self {
+        Votes(vec![0; contexts.n_pairs()])
+    }
+
+    /// One policy's choices in every round.
+    pub fn add(&mut self, contexts: &Contexts, choices: &[u32]) {
+        for (round, &place) in choices.iter().enumerate() {
+            self.0[contexts.first_pair(round) + place as usize] += 1;
+        }
+    }
+
+    /// The place with most votes in every round; of equal ones, the first.
+    pub fn winners(&self, contexts: &Contexts) -> Choices {
         let winner = |round: usize| {
-            let votes = &votes[contexts.pairs(round)];
+            let votes = &self.0[contexts.pairs(round)];
             let most = votes.iter().max().expect("every round offers an action");
             votes.iter().position(|v| v == most).expect("the maximum is there") as u32
         };
-        Ok((0..contexts.n_rounds()).map(winner).collect())
+        (0..contexts.n_rounds()).map(winner).collect()
     }
 }
 

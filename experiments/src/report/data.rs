@@ -5,6 +5,8 @@ use std::cmp::Ordering;
 
 use serde::{Deserialize, Serialize};
 
+use crate::summary::Setting;
+
 use crate::chart::Style;
 use crate::names::compare_algorithms;
 
@@ -191,13 +193,8 @@ impl ReportProblem {
 impl ReportCurve {
     /// The setting for people, such as `B, lr 0.001, β 5`.
     pub(super) fn setting(&self) -> String {
-        let parts = [
-            self.mode.clone(),
-            self.learning_rate.map(|value| format!("lr {value}")),
-            self.sigma.map(|value| format!("σ {value}")),
-            self.beta.map(|value| format!("β {value}")),
-        ];
-        parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+        let &ReportCurve { learning_rate, sigma, beta, .. } = self;
+        Setting { mode: self.mode.clone(), learning_rate, sigma, beta }.to_string()
     }
 }
 
