@@ -4,6 +4,7 @@
 pub mod atomic;
 pub mod datasets;
 mod error;
+pub mod log;
 mod simulated;
 mod table;
 

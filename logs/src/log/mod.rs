@@ -1,0 +1,8 @@
+//! Logs of decisions, from a file to checked rounds.
+//!
+//! A reader turns a file into [`Block`]s: some rounds at a time, as columns of raw values. What a model sees is made of
+//! them afterwards, by the preparation that a policy keeps.
+
+mod block;
+
+pub use block::{Block, Categories, Offered, Place, Values};
