@@ -73,6 +73,16 @@ pub enum Error {
         "the log has no propensities: off-policy evaluation needs the behaviour policy's probability of each choice"
     )]
     NoPropensities,
+    /// An array of a stored model that does not fit.
+    #[error("array `{name}`: must be {want}, got {got}")]
+    Array {
+        /// The array's name.
+        name: String,
+        /// What is allowed.
+        want: String,
+        /// What was found.
+        got: String,
+    },
     /// A matrix that should be positive definite is not.
     #[error("matrix is not positive definite at pivot {pivot}: increase `lambda`")]
     NotPositiveDefinite {

@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use super::kernel_scorer::{Fitted, FittedBlock};
 use super::rbf::{Rbf, Samples};
 use super::{Learner, RewardModel};
+use crate::archive::Archive;
 use crate::data::{Encoding, Layout, Pair};
 use crate::error::{Error, at_least, positive};
 use crate::linalg::cholesky::Cholesky;
@@ -147,6 +148,22 @@ impl Learner for Kernel {
         block.x.extend(chosen.x.iter().map(|&v| f64::from(v)));
         block.norms_squared.push(chosen.x.iter().map(|&v| f64::from(v).powi(2)).sum());
         block.y.push(reward);
+    }
+
+    fn archive(&mut self, archive: &mut Archive) -> Result<(), Error> {
+        let d = self.layout.dim;
+        for (b, block) in self.blocks.iter_mut().enumerate() {
+            archive.list(&format!("support.{b}"), d, &mut block.x)?;
+            archive.list(&format!("reward.{b}"), 1, &mut block.y)?;
+            let (expected, got) = (block.x.len() / d, block.y.len());
+            if expected != got {
+                return Err(Error::Shape { what: "rewards of the support points", expected, got });
+            }
+            block.norms_squared = block.x.chunks_exact(d).map(|x| x.iter().map(|v| v * v).sum()).collect();
+        }
+        self.n = self.blocks.iter().map(|b| b.y.len()).sum();
+        self.fitted = None;
+        Ok(())
     }
 
     fn model(&mut self) -> Result<Arc<dyn RewardModel>, Error> {

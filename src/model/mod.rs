@@ -35,6 +35,7 @@ pub use linear::{Linear, LinearConfig};
 pub use neural::{Mode, Neural, NeuralConfig, UpdateOrder};
 pub use neural_linear::{NeuralLinear, NeuralLinearConfig};
 
+use crate::archive::Archive;
 use crate::data::{Contexts, Eligible, Encoding, Layout, Pair};
 use crate::error::Error;
 use crate::seed::Seed;
@@ -94,6 +95,10 @@ const PAIRS_PER_BLOCK: usize = 1024;
 pub trait Learner: Send {
     /// Reads one round: what was chosen and what came of it.
     fn observe(&mut self, chosen: Pair<'_>, reward: f64);
+
+    /// Goes through all that has been learned, by name: into a file, or back from one into a learner that was made with
+    /// the same settings.
+    fn archive(&mut self, archive: &mut Archive) -> Result<(), Error>;
 
     /// What has been learned so far. A learner that has stopped learning returns the same model again.
     fn model(&mut self) -> Result<Arc<dyn RewardModel>, Error>;
