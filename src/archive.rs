@@ -26,6 +26,23 @@ pub enum Numbers {
     U64(Vec<u64>),
 }
 
+impl Numbers {
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        match self {
+            Numbers::F32(v) => v.len(),
+            Numbers::F64(v) => v.len(),
+            Numbers::U32(v) => v.len(),
+            Numbers::U64(v) => v.len(),
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
 /// An array with its sizes, row-major.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Array {
