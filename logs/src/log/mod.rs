@@ -4,5 +4,7 @@
 //! them afterwards, by the preparation that a policy keeps.
 
 mod block;
+mod json_round;
 
 pub use block::{Block, Categories, Offered, Place, Values};
+pub use json_round::{JsonAction, JsonRound, RowProblem, Value};
