@@ -4,7 +4,11 @@
 //! them afterwards, by the preparation that a policy keeps.
 
 mod block;
+pub mod dsjson;
+mod json;
 mod json_round;
+pub mod json_rounds;
 
 pub use block::{Block, Categories, Offered, Place, Values};
+pub use json::MAX_LINE;
 pub use json_round::{JsonAction, JsonRound, RowProblem, Value};
