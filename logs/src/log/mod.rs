@@ -8,6 +8,7 @@ pub mod dsjson;
 mod json;
 mod json_round;
 pub mod json_rounds;
+pub mod obd;
 
 pub use block::{Block, Categories, Offered, Place, Values};
 pub use json::MAX_LINE;
