@@ -4,8 +4,13 @@
 //! them afterwards, by the [`Preparation`] that a policy keeps.
 
 mod block;
+pub mod dsjson;
 mod error;
 mod infer;
+mod json;
+mod json_round;
+pub mod json_rounds;
+pub mod obd;
 mod open;
 mod options;
 mod pass;
@@ -19,6 +24,8 @@ mod table;
 
 pub use block::{Block, Categories, Offered, Place, Values};
 pub use error::{LogError, Problem};
+pub use json::MAX_LINE;
+pub use json_round::{JsonAction, JsonRound, RowProblem, Value};
 pub use open::Log;
 pub use options::{Format, LogOptions, Missing, Need, Roles, Want};
 pub use pass::{BLOCK, Blocks, Skipped};
