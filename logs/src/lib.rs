@@ -5,8 +5,11 @@ pub mod atomic;
 pub mod datasets;
 mod error;
 pub mod log;
+pub mod policy;
+pub mod score;
 mod simulated;
 mod table;
+pub mod train;
 
 pub use atomic::OutDir;
 pub use error::FileError;
