@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use anyhow::Context;
 use indicatif::{ProgressBar, ProgressStyle};
 use neuralcb_logs::log::{Format, Kind, Log, LogOptions, Missing};
 
@@ -116,14 +115,9 @@ impl LogBar {
     pub fn finish(self) {
         self.bar.finish_and_clear();
         let skipped = self.log.skipped();
-        if skipped.count > 0 {
-            eprintln!("{} bad rows were skipped; the first:", skipped.count);
+        if skipped.bad_rows > 0 {
+            eprintln!("{} bad rows were skipped; the first:", skipped.bad_rows);
             skipped.first.iter().for_each(|problem| eprintln!("  {problem}"));
         }
     }
-}
-
-/// The log at these paths, with where it failed in the message.
-pub fn open(open: impl FnOnce() -> Result<Log, neuralcb_logs::log::LogError>) -> anyhow::Result<Log> {
-    open().context("").map_err(|e| anyhow::anyhow!("{}", e.root_cause()))
 }

@@ -6,9 +6,12 @@
 mod args;
 mod bench;
 mod data;
+mod log_args;
 mod report;
 mod reproduce;
+mod score;
 mod simulate;
+mod train;
 
 use std::process::ExitCode;
 
@@ -24,6 +27,10 @@ struct Cli {
 
 #[derive(clap::Subcommand)]
 enum Command {
+    /// Learn a policy from a log of decisions
+    Train(Box<train::Args>),
+    /// Let a policy decide on raw records
+    Score(Box<score::Args>),
     /// Run an experiment of the paper: tables, figures and a report from one command
     Reproduce(Box<reproduce::Args>),
     /// Make tables, figures and report from the finished runs of a folder
@@ -42,6 +49,8 @@ fn main() -> ExitCode {
         Err(error) => return refuse_arguments(&error),
     };
     let done = match cli.command {
+        Command::Train(args) => train::run(&args),
+        Command::Score(args) => score::run(&args),
         Command::Reproduce(args) => reproduce::run(&args),
         Command::Report(args) => report::run(&args),
         Command::Simulate(args) => simulate::run(&args),

@@ -41,15 +41,9 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let mut bar = LogBar::new(&log);
     let scored = score(&policy, &log, &args.out, ScoreOptions { explain: args.explain }, &mut || bar.show("scoring"))?;
     bar.finish();
-    let unseen = policy.preparation().unseen();
-    if unseen.any() {
-        eprintln!("warning: {unseen}");
+    if let Some(warning) = scored.unseen.warning() {
+        eprintln!("warning: {warning}");
     }
-    eprintln!(
-        "{} records in {:.2} s: {}",
-        scored.rounds,
-        started.elapsed().as_secs_f64(),
-        args.out.display()
-    );
+    eprintln!("{} records in {:.2} s: {}", scored.rounds, started.elapsed().as_secs_f64(), args.out.display());
     Ok(())
 }

@@ -11,7 +11,7 @@ mod sinks;
 use std::path::Path;
 
 use crate::atomic;
-use crate::log::Log;
+use crate::log::{Log, Unseen};
 use crate::policy::{Policy, PolicyError};
 
 use rows::Rows;
@@ -31,6 +31,8 @@ pub struct Scored {
     pub rounds: u64,
     /// How often each action was chosen, in the order of the preparation's actions.
     pub chosen: Vec<u64>,
+    /// What training had not seen.
+    pub unseen: Unseen,
 }
 
 /// Scores a log's records into a file: `.parquet`, `.jsonl`, `.ndjson`, `.json`, otherwise CSV.
@@ -43,13 +45,16 @@ pub fn score(
 ) -> Result<Scored, PolicyError> {
     atomic::stream(out, |to| {
         let mut sink = Sink::new(out, to, policy, log.names(), options)?;
-        let mut scored = Scored { rounds: 0, chosen: vec![0; policy.preparation().actions().len()] };
+        let mut scored = Scored { chosen: vec![0; policy.preparation().actions().len()], ..Scored::default() };
         for block in log.blocks() {
             progress();
             let block = block?;
             let contexts = policy.preparation().contexts(&block)?;
             let decisions = policy.decide(&contexts)?;
-            let rows = Rows { block: &block, contexts: &contexts, decisions: &decisions, beta: policy.beta() };
+            let preparation = policy.preparation();
+            let (block, contexts, decisions) = (&block, &contexts, &decisions);
+            let rows = Rows { preparation, block, contexts, decisions, beta: policy.beta() };
+            scored.unseen += preparation.unseen(block);
             scored.rounds += block.n_rounds() as u64;
             (0..block.n_rounds()).filter_map(|t| rows.action(t)).for_each(|action| scored.chosen[action] += 1);
             sink.write(&rows)?;

@@ -71,9 +71,7 @@ pub(crate) fn train_as(
     progress: Progress<'_>,
 ) -> Result<Policy, PolicyError> {
     let arrays = match &description.method {
-        Method::Model { config, scale, .. } => {
-            train_model(log, &description, config, *scale, checkpoint, progress)?
-        }
+        Method::Model { config, scale, .. } => train_model(log, &description, config, *scale, checkpoint, progress)?,
         Method::Clone { config, rewarded } => {
             progress(Step::Training);
             let rounds = LoggedData::concat(read_all(log, &description.preparation)?)?;

@@ -105,9 +105,7 @@ impl Policy {
         };
         archive.finish()?;
         let policy = Policy { description, arrays, decider };
-        if let Some(beta) = policy.beta() {
-            policy.clone().with_beta(beta)?;
-        }
+        policy.beta().map_or(Ok(()), check_beta)?;
         Ok(policy)
     }
 
@@ -133,9 +131,7 @@ impl Policy {
 
     /// The same policy with another β: no training is needed.
     pub fn with_beta(mut self, new: f64) -> Result<Policy, PolicyError> {
-        if !(new.is_finite() && new >= 0.0) {
-            return Err(Error::Param { name: "beta", range: "a finite number >= 0", got: new }.into());
-        }
+        check_beta(new)?;
         match (&mut self.decider, &mut self.description.method) {
             (Decider::Model { beta, .. }, Method::Model { beta: described, .. }) => {
                 *beta = new;
@@ -165,6 +161,13 @@ impl Policy {
         };
         Ok(Decisions { choices, estimates: None })
     }
+}
+
+pub(crate) fn check_beta(beta: f64) -> Result<(), Error> {
+    if beta.is_finite() && beta >= 0.0 {
+        return Ok(());
+    }
+    Err(Error::Param { name: "beta", range: "a finite number >= 0", got: beta })
 }
 
 /// Refuses settings that claim more numbers than a file holds.

@@ -14,9 +14,10 @@ use neuralcb::net::{Init, NetConfig, Optimiser, OutputScale, Towards};
 use neuralcb::policy::ImitationConfig;
 use serde::{Deserialize, Serialize};
 
+use super::check_beta;
 use super::error::PolicyError;
 use super::method::{Method, RewardScale};
-use crate::log::{LogSummary, PreparationConfig};
+use crate::log::{ActionSummary, LogSummary, PreparationConfig};
 
 /// What can be trained.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -84,6 +85,20 @@ pub enum Preset {
     ReleasedCode,
 }
 
+impl Preset {
+    /// All of them.
+    pub const ALL: &'static [Preset] = &[Preset::Practical, Preset::Paper, Preset::ReleasedCode];
+
+    /// The spelling on the command line and in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Preset::Practical => "practical",
+            Preset::Paper => "paper",
+            Preset::ReleasedCode => "released-code",
+        }
+    }
+}
+
 /// How the neural model trains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Mode {
@@ -91,6 +106,19 @@ pub enum Mode {
     S,
     /// 100 steps per round on batches of 50 from all samples so far.
     B,
+}
+
+impl Mode {
+    /// Both.
+    pub const ALL: &'static [Mode] = &[Mode::S, Mode::B];
+
+    /// The spelling on the command line and in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Mode::S => "S",
+            Mode::B => "B",
+        }
+    }
 }
 
 /// A recipe: what is not given comes from the preset.
@@ -151,6 +179,22 @@ impl Default for Recipe {
 /// λ of every preset.
 const LAMBDA: f64 = 0.1;
 
+/// Rounds of which an action's mean reward says something.
+const ENOUGH: u64 = 10;
+
+/// The action with the largest mean reward among those chosen often enough; where none was, among all.
+fn best_action(log: &LogSummary) -> usize {
+    let enough = log.actions.iter().any(|a| a.count >= ENOUGH);
+    let mean = |a: &ActionSummary| a.mean_reward.filter(|_| !enough || a.count >= ENOUGH).unwrap_or(f64::NEG_INFINITY);
+    let mut best = 0;
+    for (i, action) in log.actions.iter().enumerate() {
+        if mean(action) > mean(&log.actions[best]) {
+            best = i;
+        }
+    }
+    best
+}
+
 impl Recipe {
     /// Reads a recipe from a TOML file; an unknown name is refused.
     pub fn from_toml(path: &Path) -> Result<Recipe, PolicyError> {
@@ -203,14 +247,12 @@ impl Recipe {
         let beta = if self.algorithm.is_greedy() { 0.0 } else { self.beta.unwrap_or(1.0) };
         let standardise = self.standardise_rewards.unwrap_or(self.preset == Preset::Practical);
         let scale = if standardise {
-            let scale = if log.reward_std > 0.0 { log.reward_std } else { 1.0 };
+            let scale = if log.reward_deviation > 0.0 { log.reward_deviation } else { 1.0 };
             RewardScale { shift: log.mean_reward, scale }.check()?
         } else {
             RewardScale::NONE
         };
-        if !(beta.is_finite() && beta >= 0.0) {
-            return Err(neuralcb::Error::Param { name: "beta", range: "a finite number >= 0", got: beta }.into());
-        }
+        check_beta(beta)?;
         Ok(Method::Model { algorithm: self.algorithm.name().to_owned(), config, beta, scale })
     }
 
@@ -228,7 +270,11 @@ impl Recipe {
             ("covariance", self.covariance.is_some(), &network),
             ("sigma", self.sigma.is_some(), &[KernLcb]),
             ("max_samples", self.max_samples.is_some(), &[KernLcb]),
-            ("lambda", self.lambda.is_some(), &[Neuralcb, NeuralGreedy, NeuralLinLcb, NeuralLinGreedy, LinLcb, KernLcb]),
+            (
+                "lambda",
+                self.lambda.is_some(),
+                &[Neuralcb, NeuralGreedy, NeuralLinLcb, NeuralLinGreedy, LinLcb, KernLcb],
+            ),
             ("action", self.action.is_some(), &[Constant]),
         ];
         for (name, given, fits) in checks {
@@ -246,7 +292,7 @@ impl Recipe {
                 algorithm: format!("`constant`, because the log has no action `{name}`"),
                 cure: "name one of the log's actions (neuralcb diagnose lists them)",
             })?,
-            None => log.best_action(),
+            None => best_action(log),
         };
         Ok(Method::Constant { action: action as u32 })
     }

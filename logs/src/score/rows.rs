@@ -2,11 +2,12 @@
 
 use neuralcb::Contexts;
 
-use crate::log::Block;
+use crate::log::{Block, Preparation};
 use crate::policy::Decisions;
 
 /// A block with what a policy decided.
 pub(super) struct Rows<'a> {
+    pub preparation: &'a Preparation,
     pub block: &'a Block,
     pub contexts: &'a Contexts,
     pub decisions: &'a Decisions,
@@ -24,6 +25,11 @@ pub(super) struct Explained {
 impl Rows<'_> {
     pub fn len(&self) -> usize {
         self.block.n_rounds()
+    }
+
+    /// The name of the chosen action of a round.
+    pub fn name(&self, round: usize) -> Option<&str> {
+        Some(self.preparation.action_name(self.block, round, self.action(round)?))
     }
 
     /// The chosen action of a round.

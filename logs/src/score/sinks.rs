@@ -136,7 +136,7 @@ fn write_csv(to: &mut csv::Writer<Out<'_>>, columns: &Columns, rows: &Rows<'_>) 
             to.write_field(&number)
         };
         write(to, &place.line)?;
-        to.write_field(rows.action(t).map_or("", |a| &columns.actions[a]))?;
+        to.write_field(rows.name(t).unwrap_or_default())?;
         if columns.explain {
             for a in 0..columns.actions.len() {
                 match rows.explained(t, a) {
@@ -157,7 +157,7 @@ fn write_json(to: &mut Out<'_>, columns: &Columns, rows: &Rows<'_>) -> io::Resul
             row.insert("file".into(), Value::from(files[place.file as usize].as_str()));
         }
         row.insert("line".into(), Value::from(place.line));
-        row.insert("action".into(), rows.action(t).map_or(Value::Null, |a| Value::from(columns.actions[a].as_str())));
+        row.insert("action".into(), rows.name(t).map_or(Value::Null, Value::from));
         if columns.explain {
             let explained = |a: usize| {
                 let e = rows.explained(t, a)?;
@@ -181,8 +181,7 @@ fn arrays(columns: &Columns, rows: &Rows<'_>) -> Vec<ArrayRef> {
         arrays.push(Arc::new(StringArray::from_iter_values(places.iter().map(|p| &files[p.file as usize]))));
     }
     arrays.push(Arc::new(UInt64Array::from_iter_values(places.iter().map(|p| p.line))));
-    let action = |t| rows.action(t).map(|a| columns.actions[a].as_str());
-    arrays.push(Arc::new((0..n).map(action).collect::<StringArray>()));
+    arrays.push(Arc::new((0..n).map(|t| rows.name(t)).collect::<StringArray>()));
     if columns.explain {
         for a in 0..columns.actions.len() {
             let explained: Vec<_> = (0..n).map(|t| rows.explained(t, a)).collect();
