@@ -6,12 +6,14 @@
 mod args;
 mod bench;
 mod data;
+mod evaluate;
 mod log_args;
 mod report;
 mod reproduce;
 mod score;
 mod simulate;
 mod train;
+mod tune;
 
 use std::process::ExitCode;
 
@@ -29,6 +31,10 @@ struct Cli {
 enum Command {
     /// Learn a policy from a log of decisions
     Train(Box<train::Args>),
+    /// Choose algorithm and pessimism from the log alone, and learn the winner
+    Tune(Box<tune::Args>),
+    /// Tell what a policy would have earned on a log, with honest intervals
+    Evaluate(Box<evaluate::Args>),
     /// Let a policy decide on raw records
     Score(Box<score::Args>),
     /// Run an experiment of the paper: tables, figures and a report from one command
@@ -50,6 +56,8 @@ fn main() -> ExitCode {
     };
     let done = match cli.command {
         Command::Train(args) => train::run(&args),
+        Command::Tune(args) => tune::run(&args),
+        Command::Evaluate(args) => evaluate::run(&args),
         Command::Score(args) => score::run(&args),
         Command::Reproduce(args) => reproduce::run(&args),
         Command::Report(args) => report::run(&args),
