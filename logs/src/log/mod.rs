@@ -1,15 +1,35 @@
 //! Logs of decisions, from a file to checked rounds.
 //!
 //! A reader turns a file into [`Block`]s: some rounds at a time, as columns of raw values. What a model sees is made of
-//! them afterwards, by the preparation that a policy keeps.
+//! them afterwards, by the [`Preparation`] that a policy keeps.
 
 mod block;
 pub mod dsjson;
+mod error;
+mod infer;
 mod json;
 mod json_round;
 pub mod json_rounds;
 pub mod obd;
+mod open;
+mod options;
+mod pass;
+mod plan;
+mod preparation;
+mod rounds;
+mod schema;
+mod separated;
+mod sources;
+mod table;
 
 pub use block::{Block, Categories, Offered, Place, Values};
+pub use error::{LogError, Problem};
 pub use json::MAX_LINE;
 pub use json_round::{JsonAction, JsonRound, RowProblem, Value};
+pub use open::Log;
+pub use options::{Format, LogOptions, Missing, Need, Roles, Want};
+pub use pass::{BLOCK, Blocks, Skipped};
+pub use preparation::{
+    ActionSummary, LogSummary, Preparation, PreparationConfig, PropensitySummary, StoredError, Unseen,
+};
+pub use schema::{Feature, Ignored, Kind, Schema};

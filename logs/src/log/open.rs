@@ -1,0 +1,136 @@
+//! A log that can be read again and again.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::block::Place;
+use super::error::LogError;
+use super::infer::{self, SAMPLE, Sample};
+use super::options::{Format, LogOptions, Missing, Roles, Want};
+use super::pass::{Blocks, Skipped};
+use super::plan::Plan;
+use super::schema::Schema;
+use super::separated::Separated;
+use super::sources::Sources;
+
+/// What readings of a log share.
+#[derive(Debug)]
+pub(crate) struct Inner {
+    pub sources: Sources,
+    pub schema: Schema,
+    pub plan: Plan,
+    pub max_bad_rows: u64,
+    /// Bytes that the latest reading has read.
+    pub read: Arc<AtomicU64>,
+    skipped: Mutex<Skipped>,
+}
+
+impl Inner {
+    pub fn report(&self, skipped: &Skipped) {
+        *self.skipped.lock().unwrap_or_else(PoisonError::into_inner) = skipped.clone();
+    }
+}
+
+/// A log of decisions in one or more files.
+///
+/// Opening it reads the first 10,000 rows to learn what the columns are. [`Log::blocks`] then reads it from the start,
+/// as often as it is called, with a few blocks in memory however long the files are.
+#[derive(Debug, Clone)]
+pub struct Log {
+    inner: Arc<Inner>,
+}
+
+impl Log {
+    /// Opens the log in `paths`: files, folders, or `-` for standard input. What the columns are is inferred, except
+    /// where `options` say it.
+    pub fn open(paths: &[PathBuf], options: &LogOptions, want: Want) -> Result<Log, LogError> {
+        let sources = Sources::find(paths, options.format)?;
+        let sample = sample(&sources)?;
+        let schema = infer::schema(&sources.files[0].path, sources.format, &sample, options, want)?;
+        let plan = Plan::new(&schema, options, want);
+        Ok(Log::new(sources, schema, plan, options))
+    }
+
+    /// Opens a log for a policy that knows the features of `schema`: columns are looked up by their names, in whatever
+    /// order and format they come.
+    pub fn open_as(paths: &[PathBuf], options: &LogOptions, want: Want, schema: &Schema) -> Result<Log, LogError> {
+        let sources = Sources::find(paths, options.format)?;
+        let sample = sample(&sources)?;
+        let named = roles_known(&options.roles, &schema.roles, &sample);
+        let long = schema.is_long() || !schema.per_action.is_empty();
+        let roles = infer::roles(&sources.files[0].path, &sample, &named, want, Some(long))?;
+        let missing = if schema.missing == Missing::Mean { Missing::Mean } else { options.missing };
+        let schema = Schema { format: sources.format, roles, missing, ignored: Vec::new(), ..schema.clone() };
+        let plan = Plan::new(&schema, options, want);
+        Ok(Log::new(sources, schema, plan, options))
+    }
+
+    fn new(sources: Sources, schema: Schema, plan: Plan, options: &LogOptions) -> Log {
+        let (read, skipped) = (Arc::default(), Mutex::default());
+        Log { inner: Arc::new(Inner { sources, schema, plan, max_bad_rows: options.max_bad_rows, read, skipped }) }
+    }
+
+    /// What the columns are.
+    pub fn schema(&self) -> &Schema {
+        &self.inner.schema
+    }
+
+    /// The rounds from the start, at most [`BLOCK`](super::BLOCK) at a time.
+    pub fn blocks(&self) -> Blocks {
+        Blocks::start(Arc::clone(&self.inner))
+    }
+
+    /// Length of all files, in bytes.
+    pub fn bytes(&self) -> u64 {
+        self.inner.sources.size()
+    }
+
+    /// How many of these bytes the latest reading has read: the length of a progress bar.
+    pub fn bytes_read(&self) -> u64 {
+        self.inner.read.load(Ordering::Relaxed).min(self.bytes())
+    }
+
+    /// What the latest reading has left out; complete when it has come to its end.
+    pub fn skipped(&self) -> Skipped {
+        self.inner.skipped.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// SHA-256 of the files' bytes, one file after another, in hexadecimal.
+    pub fn sha256(&self) -> Result<String, LogError> {
+        self.inner.sources.sha256()
+    }
+
+    /// The file in which a round stands.
+    pub fn path(&self, place: Place) -> Option<&Path> {
+        self.inner.sources.files.get(place.file as usize).map(|source| source.path.as_path())
+    }
+}
+
+fn sample(sources: &Sources) -> Result<Sample, LogError> {
+    let first = &sources.files[0];
+    let sample = match sources.format {
+        Format::Csv | Format::Tsv | Format::OpenBandit => Separated::sample(first, sources.format, SAMPLE)?,
+        _ => todo!(),
+    };
+    match sample.rows {
+        0 => Err(LogError::Empty { path: first.path.clone() }),
+        _ => Ok(sample),
+    }
+}
+
+/// The roles that a user names, and those of the training log that this one has too.
+fn roles_known(named: &Roles, trained: &Roles, sample: &Sample) -> Roles {
+    let names = sample.names();
+    let known = |named: &Option<String>, trained: &Option<String>| {
+        named.clone().or_else(|| trained.clone().filter(|name| names.contains(&name.as_str())))
+    };
+    Roles {
+        action: known(&named.action, &trained.action),
+        reward: known(&named.reward, &trained.reward),
+        propensity: known(&named.propensity, &trained.propensity),
+        eligible: known(&named.eligible, &trained.eligible),
+        round: known(&named.round, &trained.round),
+        chosen: known(&named.chosen, &trained.chosen),
+    }
+}
