@@ -192,9 +192,7 @@ fn empty_column(values: &Values) -> Column {
 fn word_cells(values: &Values) -> Vec<usize> {
     match values {
         Values::Numbers(_) => Vec::new(),
-        Values::Categories(words) => {
-            words.names.iter().map(|name| (of_word(name) % CELLS as u64) as usize).collect()
-        }
+        Values::Categories(words) => words.names.iter().map(|name| (of_word(name) % CELLS as u64) as usize).collect(),
     }
 }
 
