@@ -3,6 +3,7 @@
 
 pub mod atomic;
 pub mod datasets;
+pub mod diagnose;
 mod error;
 pub mod evaluate;
 pub mod log;

@@ -23,7 +23,7 @@
 //! The format is described on Vowpal Wabbit's wiki (page "DSJSON"); what the keys mean is what its JSON parser does with
 //! them (`parse_example_json.cc`).
 
-use super::json::{Elements, Json, first_twice, flatten, parse_object};
+use super::json::{Elements, Json, check_size, first_twice, flatten, parse_object};
 use super::{JsonAction, JsonRound, RowProblem, Value};
 
 /// How far probabilities may lie from what they must be: the format's writers keep single precision.
@@ -240,7 +240,9 @@ fn read_context(context: Json) -> Result<(Vec<(String, Value)>, Vec<JsonAction>)
         let (place, want) = (format!("c._multi[{i}]._tag"), "a name, as other actions have");
         return Err(RowProblem::Missing { place, want });
     }
-    Ok((features(members)?, actions))
+    let shared = features(members)?;
+    check_size(actions.len(), shared.len())?;
+    Ok((shared, actions))
 }
 
 fn action(i: usize, json: Json) -> Result<JsonAction, RowProblem> {

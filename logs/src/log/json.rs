@@ -17,6 +17,8 @@ const MAX_VALUES: usize = 1 << 18;
 const MAX_DEPTH: usize = 32;
 /// The longest name of a feature, in bytes: long names times many values would be a bomb.
 const MAX_NAME: usize = 256;
+/// The most actions of a round times its own features: a table repeats these for every action.
+const MAX_CELLS: usize = 1 << 22;
 
 /// A parsed value.
 #[derive(Debug, Clone, PartialEq)]
@@ -242,6 +244,16 @@ pub(super) fn flatten(
     };
     to.push((name.to_owned(), value));
     Ok(())
+}
+
+/// Refuses a round that would be much larger as a table than as a line.
+pub(super) fn check_size(n_actions: usize, n_shared: usize) -> Result<(), RowProblem> {
+    match n_actions * n_shared {
+        cells if cells > MAX_CELLS => {
+            Err(RowProblem::TooLarge { what: "actions times features of the round", limit: MAX_CELLS })
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The name of a member of an object.

@@ -18,7 +18,7 @@
 //! Keys of this table are read in any case. Nested objects give dotted names, arrays numbered ones (`v[0]`), null is
 //! no value. Names other than these are given by [`Names`].
 
-use super::json::{Elements, Json, first_twice, flatten, parse_object};
+use super::json::{Elements, Json, check_size, first_twice, flatten, parse_object};
 use super::{JsonAction, JsonRound, RowProblem, Value};
 
 /// Names of keys that differ from the accepted ones.
@@ -76,7 +76,9 @@ pub fn parse_with(line: &[u8], names: &Names) -> Result<JsonRound, RowProblem> {
         None => None,
     };
     let propensity = agreed(stated, chosen, &actions)?;
-    Ok(JsonRound { shared: features(members)?, actions, chosen, reward, propensity, count: 1.0 })
+    let shared = features(members)?;
+    check_size(actions.len(), shared.len())?;
+    Ok(JsonRound { shared, actions, chosen, reward, propensity, count: 1.0 })
 }
 
 /// Takes the one member of some names out of an object; null is as good as absent.
@@ -299,6 +301,15 @@ mod tests {
         assert_eq!(
             refused(r#"{"actions":[{"reward":1}]}"#),
             "`actions[0].reward` must be beside `actions`, where the whole round's keys stand, got `1`"
+        );
+    }
+
+    #[test]
+    fn a_line_that_would_be_a_huge_table_is_refused() {
+        let (actions, shared) = (vec!["{}"; 50_000].join(","), vec!["1"; 100].join(","));
+        assert_eq!(
+            refused(&format!(r#"{{"actions":[{actions}],"x":[{shared}]}}"#)),
+            "too large for one round: at most 4194304 actions times features of the round"
         );
     }
 

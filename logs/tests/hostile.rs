@@ -1,0 +1,175 @@
+//! Broken and hostile files: every reader refuses them or reads them, and never panics.
+//!
+//! Valid files are mutated at random: bytes changed, cut out, repeated, replaced by what parsers stumble over. The same
+//! entry points are fuzzed by the targets in `fuzz/`; `PROPTEST_CASES` makes this test longer.
+
+#[path = "common/reading.rs"]
+mod reading;
+
+use neuralcb_logs::log::{dsjson, json_rounds};
+use proptest::prelude::*;
+use proptest::sample::Index;
+
+const FLAT: &str = "action,reward,propensity,age,vip,colour\n\
+    a,1,0.5,31,true,red\nb,0,0.25,22.5,false,blue\na,0,0.5,-4e3,true,\"a, \"\"b\"\"\"\nc,0.5,1,0,false,red\n";
+
+const LONG: &str = "round,action,chosen,reward,propensity,x0,x1\n\
+    0,a,0,,,1,2\n0,b,1,0.25,0.5,3,4\n1,a,1,-1,1,5,6\n2,b,0,,,1,1\n2,c,1,0.5,0.75,2,2\n2,a,0,,,0,0\n";
+
+const ROUNDS: &str = r#"{"context":{"age":31,"place":{"city":"Rome"}},"v":[1,2],"actions":[{"id":"red","price":3.5},{"id":"blue","price":2}],"chosen":"blue","reward":1,"propensity":0.4}
+{"context":{"age":18,"place":{"city":"Oslo"}},"v":[0,2],"actions":[{"id":"red","price":1},{"id":"blue","price":7}],"chosen":"red","reward":0,"propensity":0.6}
+"#;
+
+const DSJSON: &str = r#"{"_label_cost":-1,"_label_probability":0.8,"_label_Action":2,"_labelIndex":1,"a":[2,1],"c":{"User":{"id":"a","age":20},"_multi":[{"_tag":"x","A":{"p":1}},{"_tag":"y","A":{"p":2}}]},"p":[0.8,0.2],"pdrop":0.5}
+{"_label_cost":0,"_label_probability":0.2,"_label_Action":2,"_labelIndex":1,"a":[2,1],"c":{"User":{"id":"b","age":30},"_multi":[{"_tag":"x","A":{"p":1}},{"_tag":"y","A":{"p":2}}]},"p":[0.2,0.8]}
+"#;
+
+/// What parsers stumble over.
+const TOKENS: &[&[u8]] = &[
+    b"NaN",
+    b"inf",
+    b"-inf",
+    b"1e999",
+    b"-1",
+    b"0",
+    b"1e-320",
+    b"18446744073709551616",
+    b"-9223372036854775808",
+    b"\"",
+    b"\"\"",
+    b",",
+    b"\n",
+    b"\r\n",
+    b"\t",
+    b"\0",
+    b"\xff\xfe",
+    b"\xef\xbb\xbf",
+    b"{",
+    b"}",
+    b"[",
+    b"]",
+    b":",
+    b"null",
+    b"true",
+    b"{}",
+    b"[]",
+    b"\\u0000",
+    b"\\ud800",
+    b"|",
+    b";",
+    b"action",
+    b"reward",
+    b"chosen",
+    b"round",
+    b"id",
+];
+
+/// One change of a file.
+#[derive(Debug, Clone)]
+enum Change {
+    Byte(Index, u8),
+    Cut(Index, Index),
+    Repeat(Index, Index, usize),
+    Token(Index, Index),
+    End(Index),
+}
+
+fn changes() -> impl Strategy<Value = Vec<Change>> {
+    let change = prop_oneof![
+        (any::<Index>(), any::<u8>()).prop_map(|(at, byte)| Change::Byte(at, byte)),
+        (any::<Index>(), any::<Index>()).prop_map(|(from, to)| Change::Cut(from, to)),
+        (any::<Index>(), any::<Index>(), 1..20usize).prop_map(|(from, to, n)| Change::Repeat(from, to, n)),
+        (any::<Index>(), any::<Index>()).prop_map(|(at, token)| Change::Token(at, token)),
+        (any::<Index>(), any::<Index>()).prop_map(|(at, token)| Change::Token(at, token)),
+        any::<Index>().prop_map(Change::End),
+    ];
+    prop::collection::vec(change, 1..6)
+}
+
+fn changed(valid: &[u8], changes: &[Change]) -> Vec<u8> {
+    let mut bytes = valid.to_vec();
+    for change in changes {
+        let range = |from: &Index, to: &Index| {
+            let (from, to) = (from.index(bytes.len() + 1), to.index(bytes.len() + 1));
+            from.min(to)..from.max(to)
+        };
+        match change {
+            Change::Byte(at, byte) if !bytes.is_empty() => {
+                let at = at.index(bytes.len());
+                bytes[at] = *byte;
+            }
+            Change::Byte(..) => {}
+            Change::Cut(from, to) => drop(bytes.drain(range(from, to))),
+            Change::Repeat(from, to, n) => {
+                let range = range(from, to);
+                let copy = bytes[range.clone()].repeat(*n);
+                bytes.splice(range.end..range.end, copy);
+            }
+            Change::Token(at, token) => {
+                let at = at.index(bytes.len() + 1);
+                bytes.splice(at..at, TOKENS[token.index(TOKENS.len())].iter().copied());
+            }
+            Change::End(at) => bytes.truncate(at.index(bytes.len() + 1)),
+        }
+    }
+    bytes
+}
+
+/// The mutated files of a valid one are read or refused, in words.
+fn survives(valid: &[u8], changes: &[Change], ending: &str) {
+    if let Err(error) = reading::read(&changed(valid, changes), ending) {
+        assert!(!error.to_string().is_empty());
+    }
+}
+
+#[test]
+fn the_files_to_be_broken_are_valid() {
+    assert_eq!(reading::read(FLAT.as_bytes(), "csv").unwrap(), 4);
+    assert_eq!(reading::read(FLAT.replace(',', "\t").as_bytes(), "tsv").unwrap(), 4);
+    assert_eq!(reading::read(LONG.as_bytes(), "csv").unwrap(), 3);
+    for line in ROUNDS.lines() {
+        assert!(json_rounds::parse(line.as_bytes()).is_ok());
+    }
+    for line in DSJSON.lines() {
+        assert!(matches!(dsjson::parse(line.as_bytes()), Ok(Some(_))));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn broken_tables_do_no_harm(changes in changes()) {
+        survives(FLAT.as_bytes(), &changes, "csv");
+        survives(FLAT.replace(',', "\t").as_bytes(), &changes, "tsv");
+    }
+
+    #[test]
+    fn broken_long_tables_do_no_harm(changes in changes()) {
+        survives(LONG.as_bytes(), &changes, "csv");
+    }
+
+    #[test]
+    fn broken_json_rounds_do_no_harm(changes in changes()) {
+        for line in changed(ROUNDS.as_bytes(), &changes).split(|b| *b == b'\n') {
+            let _ = json_rounds::parse(line).map_err(|problem| problem.to_string());
+        }
+    }
+
+    #[test]
+    fn broken_dsjson_does_no_harm(changes in changes()) {
+        for line in changed(DSJSON.as_bytes(), &changes).split(|b| *b == b'\n') {
+            if let Ok(Some(round)) = dsjson::parse(line) {
+                prop_assert!(round.count >= 1.0 && round.chosen.is_none_or(|i| i < round.actions.len()));
+            }
+        }
+    }
+
+    #[test]
+    fn noise_is_refused(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        for ending in ["csv", "tsv"] {
+            let _ = reading::read(&bytes, ending).map_err(|error| error.to_string());
+        }
+        let _ = (json_rounds::parse(&bytes), dsjson::parse(&bytes));
+    }
+}
