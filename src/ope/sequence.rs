@@ -145,9 +145,11 @@ impl Segment {
 }
 
 /// The state of the confidence sequence: its segments, in the order of rounds. A whole log is one segment.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Sequence {
     segments: Vec<Segment>,
+    /// The number of the next round.
+    next: u64,
 }
 
 /// Why a confidence sequence cannot be told.
@@ -161,24 +163,39 @@ pub(crate) enum Gap {
 
 impl Sequence {
     /// Rounds that will start with the given number.
-    pub fn starting_at(first: u64) -> Self {
-        Sequence { segments: vec![Segment::new(first)] }
+    pub fn starting_at(next: u64) -> Self {
+        Sequence { segments: Vec::new(), next }
     }
 
     /// The next round.
     pub fn add(&mut self, weight: f64, weighted_reward: f64) {
-        self.segments.last_mut().expect("made with one").add(weight, weighted_reward);
+        self.open().add(weight, weighted_reward);
+        self.next += 1;
     }
 
     /// The next round, of which only the number is kept: no interval will be asked for.
     pub fn skip(&mut self) {
-        self.segments.last_mut().expect("made with one").end += 1;
+        self.open().end += 1;
+        self.next += 1;
+    }
+
+    /// The segment that the next round belongs to.
+    fn open(&mut self) -> &mut Segment {
+        let place = self.segments.iter().position(|s| s.end == self.next).unwrap_or_else(|| {
+            self.segments.push(Segment::new(self.next));
+            self.segments.len() - 1
+        });
+        &mut self.segments[place]
     }
 
     /// Takes the rounds of another part, which may lie anywhere but not overlap.
     pub fn merge(&mut self, other: &Sequence) {
-        self.segments.extend(other.segments.iter().filter(|s| s.first < s.end).cloned());
-        self.segments.retain(|s| s.first < s.end);
+        self.segments.extend(other.segments.iter().cloned());
+        self.join();
+    }
+
+    /// Puts segments in order and makes one of those that touch.
+    pub fn join(&mut self) {
         self.segments.sort_by_key(|s| s.first);
         let mut joined: Vec<Segment> = Vec::new();
         for segment in self.segments.drain(..) {
@@ -197,9 +214,21 @@ impl Sequence {
         pairs.filter(|(start, end)| start < end).min()
     }
 
-    /// Where the next round of this part would go.
-    pub fn end(&self) -> u64 {
-        self.segments.last().map_or(0, |s| s.end)
+    /// Those of the next `n` rounds that are already here, if any.
+    pub fn held(&self, n: u64) -> Option<(u64, u64)> {
+        let end = self.next + n;
+        let both = self.segments.iter().map(|s| (s.first.max(self.next), s.end.min(end)));
+        both.filter(|(start, end)| start < end).min()
+    }
+
+    /// The number of the next round.
+    pub fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// Goes on after `n` rounds that were merged.
+    pub fn advance(&mut self, n: u64) {
+        self.next += n;
     }
 
     /// The interval at the last round, each end with error probability `tail`, for rewards in `range`.
