@@ -73,6 +73,39 @@ pub enum Error {
         "the log has no propensities: off-policy evaluation needs the behaviour policy's probability of each choice"
     )]
     NoPropensities,
+    /// An array of a stored model that does not fit.
+    #[error("array `{name}`: must be {want}, got {got}")]
+    Array {
+        /// The array's name.
+        name: String,
+        /// What is allowed.
+        want: String,
+        /// What was found.
+        got: String,
+    },
+    /// A name that is none of the known ones.
+    #[error("unknown {what} `{got}`: use one of {known}")]
+    Name {
+        /// What is named.
+        what: &'static str,
+        /// The names that are known.
+        known: &'static str,
+        /// What was given.
+        got: String,
+    },
+    /// Two parts of an evaluation that were made with different settings.
+    #[error("parts of an evaluation must have the same settings: make both from one configuration")]
+    OtherSettings,
+    /// Two parts of an evaluation that hold the same rounds.
+    #[error(
+        "parts of an evaluation overlap: rounds {start} to {end} are in both; give each part its first round's number"
+    )]
+    Overlap {
+        /// The first round in both.
+        start: u64,
+        /// The round after the last in both.
+        end: u64,
+    },
     /// A matrix that should be positive definite is not.
     #[error("matrix is not positive definite at pivot {pivot}: increase `lambda`")]
     NotPositiveDefinite {
@@ -93,6 +126,16 @@ pub enum Column {
     Propensity,
     /// The list of eligible actions.
     Eligible,
+    /// The importance weight of the chosen action.
+    Weight,
+    /// A reward model's value of the chosen action.
+    ModelValue,
+    /// A reward model's expected value under the target policy.
+    TargetValue,
+    /// The probability with which the log left out a round.
+    Drop,
+    /// The target policy's probability of an action.
+    Target,
     /// Feature `index` of the context (of action `action` where each action has its own).
     Feature {
         /// Action whose vector it is; `None` where the round has one vector for all.
@@ -109,6 +152,11 @@ impl fmt::Display for Column {
             Column::Reward => f.write_str("reward"),
             Column::Propensity => f.write_str("propensity"),
             Column::Eligible => f.write_str("eligible actions"),
+            Column::Weight => f.write_str("importance weight"),
+            Column::ModelValue => f.write_str("q, the model's value of the action"),
+            Column::TargetValue => f.write_str("v, the model's value of the target policy"),
+            Column::Drop => f.write_str("probability of being dropped"),
+            Column::Target => f.write_str("target policy's probability"),
             Column::Feature { action: None, index } => write!(f, "feature {index}"),
             Column::Feature { action: Some(action), index } => write!(f, "feature {index} of action {action}"),
         }

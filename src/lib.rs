@@ -33,6 +33,7 @@
 
 #![deny(unsafe_code)]
 
+pub mod archive;
 pub mod bandit;
 mod data;
 mod error;

@@ -7,6 +7,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use common::{random_contexts, random_log};
+use neuralcb::archive::Archive;
 use neuralcb::bandit::{Bandit, ContextForm, RewardFunction, Synthetic, SyntheticConfig, TestSet, collect};
 use neuralcb::model::{Linear, LinearConfig, Neural, NeuralConfig, NeuralLinearConfig};
 use neuralcb::policy::{
@@ -48,6 +49,10 @@ struct Plays(usize, Layout);
 impl Learner for Script {
     fn observe(&mut self, _: Pair<'_>, _: f64) {
         self.1 += 1;
+    }
+
+    fn archive(&mut self, _: &mut Archive) -> Result<(), Error> {
+        Ok(())
     }
 
     fn model(&mut self) -> Result<Arc<dyn RewardModel>, Error> {

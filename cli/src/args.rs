@@ -4,13 +4,14 @@ use std::path::Path;
 
 use neuralcb::policy::{BehaviourConfig, LinUcbConfig};
 use neuralcb_experiments::{Algorithm, Dataset, Preset, Returned, Split, TrainingMode};
+use neuralcb_logs::policy::{Algorithm as Recipe, Mode as RecipeMode, Preset as RecipePreset};
 use neuralcb_logs::read_policy_table;
 
 /// Makes a parser of a name of the contract, with an error that lists what is allowed.
 macro_rules! named {
     ($parser:ident, $name:ident) => {
         pub fn $parser(text: &str) -> Result<$name, String> {
-            $name::parse(text).ok_or_else(|| {
+            $name::ALL.iter().copied().find(|v| v.name().eq_ignore_ascii_case(text)).ok_or_else(|| {
                 let allowed: Vec<&str> = $name::ALL.iter().map(|v| v.name()).collect();
                 format!("must be one of {}", allowed.join(", "))
             })
@@ -23,6 +24,9 @@ named!(mode, TrainingMode);
 named!(preset, Preset);
 named!(split, Split);
 named!(returned, Returned);
+named!(recipe, Recipe);
+named!(recipe_preset, RecipePreset);
+named!(recipe_mode, RecipeMode);
 
 /// A number that may be infinite or negative; its range is checked where its meaning is known.
 pub fn number(text: &str) -> Result<f64, String> {

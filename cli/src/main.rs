@@ -6,9 +6,15 @@
 mod args;
 mod bench;
 mod data;
+mod diagnose;
+mod evaluate;
+mod log_args;
 mod report;
 mod reproduce;
+mod score;
 mod simulate;
+mod train;
+mod tune;
 
 use std::process::ExitCode;
 
@@ -24,6 +30,16 @@ struct Cli {
 
 #[derive(clap::Subcommand)]
 enum Command {
+    /// Show what a log holds, and whether it is fit to learn from; exit 1 where training would be unwise
+    Diagnose(Box<diagnose::Args>),
+    /// Learn a policy from a log of decisions
+    Train(Box<train::Args>),
+    /// Choose algorithm and pessimism from the log alone, and learn the winner
+    Tune(Box<tune::Args>),
+    /// Tell what a policy would have earned on a log, with honest intervals
+    Evaluate(Box<evaluate::Args>),
+    /// Let a policy decide on raw records
+    Score(Box<score::Args>),
     /// Run an experiment of the paper: tables, figures and a report from one command
     Reproduce(Box<reproduce::Args>),
     /// Make tables, figures and report from the finished runs of a folder
@@ -36,12 +52,29 @@ enum Command {
     Bench(bench::Args),
 }
 
+/// All went well, and the answer is no: exit 1.
+#[derive(Debug)]
+struct No(String);
+
+impl std::fmt::Display for No {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for No {}
+
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return refuse_arguments(&error),
     };
     let done = match cli.command {
+        Command::Diagnose(args) => diagnose::run(&args),
+        Command::Train(args) => train::run(&args),
+        Command::Tune(args) => tune::run(&args),
+        Command::Evaluate(args) => evaluate::run(&args),
+        Command::Score(args) => score::run(&args),
         Command::Reproduce(args) => reproduce::run(&args),
         Command::Report(args) => report::run(&args),
         Command::Simulate(args) => simulate::run(&args),
@@ -50,6 +83,10 @@ fn main() -> ExitCode {
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
+        Err(error) if error.is::<No>() => {
+            eprintln!("{error}");
+            ExitCode::from(1)
+        }
         Err(error) => {
             eprintln!("error: {error}");
             ExitCode::from(2)

@@ -19,26 +19,61 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
 
 /// As [`write`](fn@write), for content that is made piece by piece.
 pub fn write_with(path: &Path, content: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), FileError> {
-    try_write(path, content).map_err(|source| FileError::Write { path: path.to_path_buf(), source })
+    stream(path, |to| content(to).map_err(|source| FileError::Write { path: path.to_path_buf(), source }))
 }
 
-fn try_write(path: &Path, content: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
-    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
-    if fs::metadata(&target).is_ok_and(|found| !found.is_file()) {
-        let mut file = BufWriter::new(fs::OpenOptions::new().write(true).open(&target)?);
-        content(&mut file)?;
-        return file.flush();
+/// As [`write_with`], for work that can fail in its own ways and returns something. That the file can be written is
+/// proved before the work starts.
+pub fn stream<T, E: From<FileError>>(
+    path: &Path,
+    work: impl FnOnce(&mut (dyn Write + Send)) -> Result<T, E>,
+) -> Result<T, E> {
+    let failed = |source| E::from(FileError::Write { path: path.to_path_buf(), source });
+    let mut target = Target::open(path).map_err(failed)?;
+    let done = work(target.writer())?;
+    target.close().map_err(failed)?;
+    Ok(done)
+}
+
+/// A file that is being written.
+enum Target {
+    /// A device or a pipe.
+    Direct(BufWriter<fs::File>),
+    /// A temporary file and the name it will have.
+    Temporary(BufWriter<tempfile::NamedTempFile>, PathBuf),
+}
+
+impl Target {
+    fn writer(&mut self) -> &mut (dyn Write + Send) {
+        match self {
+            Target::Direct(file) => file,
+            Target::Temporary(file, _) => file,
+        }
     }
-    let folder = match target.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
-    let mut file = BufWriter::new(temporary(folder)?);
-    content(&mut file)?;
-    let file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
-    file.as_file().sync_all()?;
-    file.persist(&target)?;
-    Ok(())
+
+    fn open(path: &Path) -> io::Result<Target> {
+        let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+        if fs::metadata(&target).is_ok_and(|found| !found.is_file()) {
+            return Ok(Target::Direct(BufWriter::new(fs::OpenOptions::new().write(true).open(&target)?)));
+        }
+        let folder = match target.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent,
+            _ => Path::new("."),
+        };
+        Ok(Target::Temporary(BufWriter::new(temporary(folder)?), target))
+    }
+
+    fn close(self) -> io::Result<()> {
+        match self {
+            Target::Direct(mut file) => file.flush(),
+            Target::Temporary(file, target) => {
+                let file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
+                file.as_file().sync_all()?;
+                file.persist(&target)?;
+                Ok(())
+            }
+        }
+    }
 }
 
 /// A temporary file that ends up with the permissions of any other new file; the default would be private to its owner.

@@ -5,9 +5,14 @@ pub mod atomic;
 pub mod datasets;
 pub mod diagnose;
 mod error;
+pub mod evaluate;
 pub mod log;
+pub mod policy;
+pub mod score;
 mod simulated;
 mod table;
+pub mod train;
+pub mod tune;
 
 pub use atomic::OutDir;
 pub use error::FileError;

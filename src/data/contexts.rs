@@ -152,6 +152,39 @@ impl Contexts {
         Contexts { layout: self.layout, x: self.rows(rounds.clone()).to_vec(), eligible, n_rounds: rounds.len() }
     }
 
+    /// A copy of the given rounds, in that order.
+    pub fn select(&self, rounds: &[usize]) -> Contexts {
+        let x = rounds.iter().flat_map(|&t| self.rows(t..t + 1)).copied().collect();
+        let eligible = match &self.eligible {
+            Eligible::All => Eligible::All,
+            Eligible::Some { actions, .. } => {
+                let (mut offsets, mut chosen) = (vec![0], Vec::new());
+                for &t in rounds {
+                    chosen.extend_from_slice(&actions[self.pairs(t)]);
+                    offsets.push(chosen.len());
+                }
+                Eligible::Some { offsets, actions: chosen }
+            }
+        };
+        Contexts { layout: self.layout, x, eligible, n_rounds: rounds.len() }
+    }
+
+    /// Contexts of that layout, one after another.
+    pub(crate) fn concat(layout: Layout, parts: Vec<Contexts>) -> Contexts {
+        let (mut x, mut offsets, mut listed, mut n_rounds) = (Vec::new(), vec![0], Vec::new(), 0);
+        let all = parts.iter().all(|part| matches!(part.eligible, Eligible::All));
+        for part in parts {
+            for t in (0..part.n_rounds).filter(|_| !all) {
+                listed.extend((0..part.pairs(t).len()).map(|i| part.action(t, i) as u32));
+                offsets.push(listed.len());
+            }
+            n_rounds += part.n_rounds;
+            x.extend(part.x);
+        }
+        let eligible = if all { Eligible::All } else { Eligible::Some { offsets, actions: listed } };
+        Contexts { layout, x, eligible, n_rounds }
+    }
+
     /// Number of pairs over all rounds.
     pub fn n_pairs(&self) -> usize {
         self.first_pair(self.n_rounds)

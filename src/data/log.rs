@@ -94,6 +94,38 @@ impl LoggedData {
         }
     }
 
+    /// A copy of the given rounds, in that order.
+    pub fn select(&self, rounds: &[usize]) -> LoggedData {
+        LoggedData {
+            contexts: self.contexts.select(rounds),
+            actions: rounds.iter().map(|&t| self.actions[t]).collect(),
+            rewards: rounds.iter().map(|&t| self.rewards[t]).collect(),
+            propensities: self.propensities.as_ref().map(|p| rounds.iter().map(|&t| p[t]).collect()),
+        }
+    }
+
+    /// Logs of one layout, one after another. Propensities are kept where all have them.
+    pub fn concat(logs: Vec<LoggedData>) -> Result<LoggedData, Error> {
+        let Some(first) = logs.first() else {
+            return Err(Error::Param { name: "number of logs", range: "at least 1", got: 0.0 });
+        };
+        let layout = first.contexts.layout();
+        if let Some(other) = logs.iter().find(|log| log.contexts.layout() != layout) {
+            return Err(Error::Layout { expected: layout, got: other.contexts.layout() });
+        }
+        let known = logs.iter().all(|log| log.propensities.is_some());
+        let (mut contexts, mut actions, mut rewards, mut propensities) =
+            (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        for log in logs {
+            contexts.push(log.contexts);
+            actions.extend(log.actions);
+            rewards.extend(log.rewards);
+            propensities.extend(log.propensities.into_iter().flatten().filter(|_| known));
+        }
+        let contexts = Contexts::concat(layout, contexts);
+        Ok(LoggedData { contexts, actions, rewards, propensities: known.then_some(propensities) })
+    }
+
     /// Number n of rounds.
     pub fn n_rounds(&self) -> usize {
         self.actions.len()

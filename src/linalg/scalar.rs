@@ -20,6 +20,7 @@ pub trait Scalar:
     + Mul<Output = Self>
     + Div<Output = Self>
     + Neg<Output = Self>
+    + crate::archive::Element
     + sealed::Sealed
     + 'static
 {

@@ -1,5 +1,8 @@
 //! λI + Σ x xᵀ, the lower triangle in f64, for vectors that come one at a time: O(d²/2) each.
 
+use crate::archive::Archive;
+use crate::error::Error;
+
 use super::simd::{Arch, LANES, lanes, lanes_mut};
 
 /// Vectors x that are added at a time, so that the matrix is read and written once for all of them.
@@ -25,6 +28,34 @@ impl Scatter {
         let mut matrix = vec![0.0; d * ld];
         matrix.iter_mut().step_by(ld + 1).for_each(|v| *v = lambda);
         Scatter { d, ld, matrix, pending: vec![0.0; BATCH * ld], n_pending: 0 }
+    }
+
+    /// Goes through matrix and waiting vectors under `name`.
+    pub(crate) fn archive(&mut self, name: &str, archive: &mut Archive) -> Result<(), Error> {
+        let (d, ld) = (self.d, self.ld);
+        let mut lower: Vec<f64> =
+            (0..d * d).map(|i| if i % d <= i / d { self.matrix[i / d * ld + i % d] } else { 0.0 }).collect();
+        let waiting = self.pending[..self.n_pending * ld].chunks_exact(ld);
+        let mut waiting: Vec<f64> = waiting.flat_map(|x| &x[..d]).copied().collect();
+        archive.array(name, &[d, d], &mut lower)?;
+        archive.list(&format!("{name}.pending"), d, &mut waiting)?;
+        if archive.is_reading() {
+            self.n_pending = waiting.len() / d;
+            if self.n_pending > BATCH {
+                return Err(Error::Shape {
+                    what: "vectors waiting for Λ, at most",
+                    expected: BATCH,
+                    got: self.n_pending,
+                });
+            }
+            for (i, row) in self.matrix.chunks_exact_mut(ld).enumerate() {
+                row[..=i].copy_from_slice(&lower[i * d..=i * d + i]);
+            }
+            for (to, x) in self.pending.chunks_exact_mut(ld).zip(waiting.chunks_exact(d)) {
+                to[..d].copy_from_slice(x);
+            }
+        }
+        Ok(())
     }
 
     /// Adds x xᵀ, and returns x in f64, padded with zeros.

@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use super::kernel_scorer::{Fitted, FittedBlock};
 use super::rbf::{Rbf, Samples};
 use super::{Learner, RewardModel};
+use crate::archive::Archive;
 use crate::data::{Encoding, Layout, Pair};
 use crate::error::{Error, at_least, positive};
 use crate::linalg::cholesky::Cholesky;
@@ -31,7 +32,7 @@ use crate::linalg::scalar::Scalar;
 /// |---|---|---|---|
 /// | `sigma` | 1 | σ of the RBF kernel | > 0 |
 /// | `lambda` | 0.1 | λ of the ridge regression | > 0 |
-/// | `max_samples` | 1,000 | samples kept; later rounds are not learned | ≥ 1 |
+/// | `max_samples` | 1,000 | samples kept; later rounds are not learned | 1 … 16,384 |
 /// | `precision` | auto | of the width's product | see [`Precision`] |
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -72,6 +73,9 @@ pub enum Precision {
 /// Samples per unit of λ up to which [`Precision::Auto`] is single.
 const SINGLE_LIMIT: f64 = 2e4;
 
+/// Samples whose kernel matrix takes 2 GB.
+const MOST_SAMPLES: usize = 16_384;
+
 /// The kernel regression in training.
 pub struct Kernel {
     config: KernelConfig,
@@ -95,6 +99,10 @@ impl Kernel {
         positive("sigma", config.sigma)?;
         positive("lambda", config.lambda)?;
         at_least("max_samples", 1, "at least 1", config.max_samples)?;
+        if config.max_samples > MOST_SAMPLES {
+            let (range, got) = ("at most 16384: the kernel matrix is their square", config.max_samples as f64);
+            return Err(Error::Param { name: "max_samples", range, got });
+        }
         Ok(Kernel { config, layout, blocks: vec![Block::default(); layout.n_blocks()], n: 0, fitted: None })
     }
 
@@ -147,6 +155,26 @@ impl Learner for Kernel {
         block.x.extend(chosen.x.iter().map(|&v| f64::from(v)));
         block.norms_squared.push(chosen.x.iter().map(|&v| f64::from(v).powi(2)).sum());
         block.y.push(reward);
+    }
+
+    fn archive(&mut self, archive: &mut Archive) -> Result<(), Error> {
+        let d = self.layout.dim;
+        for (b, block) in self.blocks.iter_mut().enumerate() {
+            archive.list(&format!("support.{b}"), d, &mut block.x)?;
+            archive.list(&format!("reward.{b}"), 1, &mut block.y)?;
+            let (expected, got) = (block.x.len() / d, block.y.len());
+            if expected != got {
+                return Err(Error::Shape { what: "rewards of the support points", expected, got });
+            }
+            block.norms_squared = block.x.chunks_exact(d).map(|x| x.iter().map(|v| v * v).sum()).collect();
+        }
+        self.n = self.blocks.iter().map(|b| b.y.len()).sum();
+        if self.n > self.config.max_samples {
+            let (expected, got) = (self.config.max_samples, self.n);
+            return Err(Error::Shape { what: "support points, at most", expected, got });
+        }
+        self.fitted = None;
+        Ok(())
     }
 
     fn model(&mut self) -> Result<Arc<dyn RewardModel>, Error> {

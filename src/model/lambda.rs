@@ -12,6 +12,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::exact::{FrozenDual, FrozenPrimal};
+use crate::archive::Archive;
 use crate::data::Layout;
 use crate::error::Error;
 use crate::linalg::cholesky::{Cholesky, add_gram};
@@ -138,6 +139,40 @@ impl<T: Scalar> Lambda<T> {
                 d.rewards.push(reward);
             }
         }
+    }
+}
+
+impl<T: Scalar> Lambda<T> {
+    /// Goes through Λ under `lambda.`.
+    pub(crate) fn archive(&mut self, net: &Net, archive: &mut Archive) -> Result<(), Error> {
+        match self {
+            Lambda::Diagonal(d) => {
+                net.archive_parts("lambda", &mut d.first, &mut d.rest, archive)?;
+                // padding is λ, and so is what no round has reached
+                if let Some(bad) = d.first.iter().chain(&d.rest).find(|&&v| v <= T::ZERO) {
+                    let (name, want) = ("lambda".to_owned(), "above 0".to_owned());
+                    return Err(Error::Array { name, want, got: bad.wide().to_string() });
+                }
+            }
+            Lambda::Primal(p) => {
+                let n = p.target.len();
+                archive.array("lambda.matrix", &[n, n], &mut p.matrix)?;
+                archive.list("lambda.pending", n, &mut p.pending)?;
+                archive.array("lambda.target", &[n], &mut p.target)?;
+            }
+            Lambda::Dual(d) => {
+                net.archive_factors("lambda", &mut d.rows, archive)?;
+                archive.list("lambda.reward", 1, &mut d.rewards)?;
+                if d.rewards.len() != d.rows.len() {
+                    let (expected, got) = (d.rows.len(), d.rewards.len());
+                    return Err(Error::Shape { what: "rewards of Λ's samples", expected, got });
+                }
+                if archive.is_reading() {
+                    d.factor = Cholesky::of_identity(0, 1.0);
+                }
+            }
+        }
+        Ok(())
     }
 }
 

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::{Learner, RewardModel, RowGroup, row_groups};
+use crate::archive::Archive;
 use crate::data::{Contexts, Encoding, Layout, Pair};
 use crate::error::{Error, positive};
 use crate::linalg::cholesky::Cholesky;
@@ -98,6 +99,15 @@ impl Learner for Linear {
     fn observe(&mut self, chosen: Pair<'_>, reward: f64) {
         let block = &mut self.blocks[self.layout.block(chosen.action)];
         dispatch(Observe { block, x: chosen.x, reward });
+    }
+
+    fn archive(&mut self, archive: &mut Archive) -> Result<(), Error> {
+        let d = self.layout.dim;
+        for (b, block) in self.blocks.iter_mut().enumerate() {
+            block.lambda.archive(&format!("lambda.{b}"), archive)?;
+            archive.array(&format!("target.{b}"), &[d], &mut block.target[..d])?;
+        }
+        Ok(())
     }
 
     fn model(&mut self) -> Result<Arc<dyn RewardModel>, Error> {

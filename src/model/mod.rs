@@ -35,8 +35,10 @@ pub use linear::{Linear, LinearConfig};
 pub use neural::{Mode, Neural, NeuralConfig, UpdateOrder};
 pub use neural_linear::{NeuralLinear, NeuralLinearConfig};
 
+use crate::archive::Archive;
 use crate::data::{Contexts, Eligible, Encoding, Layout, Pair};
 use crate::error::Error;
+use crate::net::NetConfig;
 use crate::seed::Seed;
 
 /// Mean and width of every pair of some contexts, in the order of the pairs.
@@ -95,6 +97,10 @@ pub trait Learner: Send {
     /// Reads one round: what was chosen and what came of it.
     fn observe(&mut self, chosen: Pair<'_>, reward: f64);
 
+    /// Goes through all that has been learned, by name: into a file, or back from one into a learner that was made with
+    /// the same settings.
+    fn archive(&mut self, archive: &mut Archive) -> Result<(), Error>;
+
     /// What has been learned so far. A learner that has stopped learning returns the same model again.
     fn model(&mut self) -> Result<Arc<dyn RewardModel>, Error>;
 }
@@ -114,6 +120,37 @@ pub enum ModelConfig {
 }
 
 impl ModelConfig {
+    /// How many numbers such a model keeps at least: a claim that can be held against a file before memory is taken.
+    pub fn n_numbers(&self, layout: Layout) -> u128 {
+        let product = |sizes: &[usize]| sizes.iter().fold(1u128, |n, &size| n.saturating_mul(size as u128));
+        let params = |net: &NetConfig| {
+            let (m, hidden) = (net.width, net.depth.saturating_sub(2));
+            product(&[layout.n_blocks(), layout.dim, m]).saturating_add(product(&[hidden, m, m]))
+        };
+        // primal Λ: p × p; each Λ and each weight counts
+        let network = |net: &NetConfig, covariance| match covariance {
+            Covariance::Exact(ExactForm::Primal) => params(net).saturating_mul(params(net)),
+            Covariance::PerAction => {
+                params(net).saturating_mul(2).max(product(&[layout.n_actions, layout.dim, net.width]))
+            }
+            _ => params(net),
+        };
+        match self {
+            ModelConfig::Neural(config) => network(&config.net, config.covariance),
+            ModelConfig::NeuralLinear(config) => network(&config.net, config.covariance),
+            ModelConfig::Linear(_) => product(&[layout.n_blocks(), layout.dim, layout.dim]),
+            ModelConfig::Kernel(_) => 0,
+        }
+    }
+
+    /// The same model without what only training needs memory for.
+    pub fn for_scoring(&self) -> ModelConfig {
+        match self {
+            ModelConfig::Neural(config) => ModelConfig::Neural(NeuralConfig { mode: Mode::Single, ..config.clone() }),
+            other => other.clone(),
+        }
+    }
+
     /// A learner at its start. The seed decides the initial weights and the batches.
     pub fn learner(&self, layout: Layout, seed: Seed) -> Result<Box<dyn Learner>, Error> {
         Ok(match self {

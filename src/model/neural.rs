@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use super::lambda::{Covariance, Lambda};
 use super::scorer::Scorer;
 use super::{Learner, RewardModel};
+use crate::archive::{Archive, Keep};
 use crate::data::{Layout, Pair};
 use crate::error::{Error, at_least, positive};
 use crate::linalg::scalar::Scalar;
@@ -104,6 +105,7 @@ pub struct Neural<T> {
     stepper: Stepper<T>,
     /// Rounds read so far.
     t: usize,
+    seed: Seed,
     batches: Stream,
     replay: Replay,
     work: Work<T>,
@@ -115,6 +117,28 @@ struct Replay {
     x: Vec<f32>,
     blocks: Vec<u32>,
     rewards: Vec<f64>,
+}
+
+impl Replay {
+    fn archive(&mut self, layout: Layout, archive: &mut Archive) -> Result<(), Error> {
+        archive.list("replay.context", layout.dim, &mut self.x)?;
+        archive.list("replay.block", 1, &mut self.blocks)?;
+        archive.list("replay.reward", 1, &mut self.rewards)?;
+        if let Some(bad) = self.blocks.iter().find(|&&b| b as usize >= layout.n_blocks()) {
+            let (name, want) = ("replay.block".to_owned(), format!("below {}", layout.n_blocks()));
+            return Err(Error::Array { name, want, got: bad.to_string() });
+        }
+        for got in [self.x.len() / layout.dim, self.blocks.len()] {
+            if got != self.rewards.len() {
+                return Err(Error::Shape {
+                    what: "rounds that batches are drawn from",
+                    expected: self.rewards.len(),
+                    got,
+                });
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Memory that every step uses again.
@@ -158,6 +182,7 @@ impl<T: Scalar> Neural<T> {
             lambda: Lambda::new(config.covariance, &net, layout, config.lambda, scale),
             stepper: Stepper::new(config.optimiser, &net, &weights, config.lambda)?,
             t: 0,
+            seed,
             batches: seed.stream("batches"),
             replay: Replay::default(),
             work: Work {
@@ -333,6 +358,34 @@ impl<T: Scalar> Learner for Neural<T> {
             self.replay.rewards.push(reward);
         }
         dispatch(Observe { neural: self, chosen, reward });
+    }
+
+    fn archive(&mut self, archive: &mut Archive) -> Result<(), Error> {
+        self.net.archive("weights", &mut self.weights, archive)?;
+        self.lambda.archive(&self.net, archive)?;
+        if archive.keep() == Keep::Policy {
+            return Ok(());
+        }
+        self.stepper.archive(&self.net, archive)?;
+        let mut t = [self.t as u64];
+        archive.array("rounds", &[1], &mut t)?;
+        self.t = t[0] as usize;
+        if let Mode::Batch { steps, .. } = self.config.mode {
+            self.replay.archive(self.layout, archive)?;
+            let (expected, got) = (self.t, self.replay.rewards.len());
+            if expected != got {
+                return Err(Error::Shape { what: "rounds that batches are drawn from", expected, got });
+            }
+            if archive.is_reading() && self.t > 0 {
+                // as many draws as the rounds so far have taken
+                self.batches = self.seed.stream("batches");
+                let drawn = self.work.ahead.len() * self.t * steps;
+                (0..drawn).for_each(|_| _ = self.batches.next_u64());
+                self.work.ahead_of = self.t + 1;
+                draw(&mut self.batches, self.work.ahead_of, &mut self.work.ahead);
+            }
+        }
+        Ok(())
     }
 
     fn model(&mut self) -> Result<Arc<dyn RewardModel>, Error> {

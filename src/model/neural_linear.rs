@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::lambda::{Covariance, Diagonal, Lambda};
 use super::scorer::Scorer;
 use super::{Learner, RewardModel};
+use crate::archive::Archive;
 use crate::data::{Layout, Pair};
 use crate::error::{Error, positive};
 use crate::linalg::scalar::Scalar;
@@ -115,6 +116,15 @@ impl<T: Scalar> Job for Observe<'_, '_, T> {
 impl<T: Scalar> Learner for NeuralLinear<T> {
     fn observe(&mut self, chosen: Pair<'_>, reward: f64) {
         dispatch(Observe { model: self, chosen, reward });
+    }
+
+    fn archive(&mut self, archive: &mut Archive) -> Result<(), Error> {
+        self.net.archive("initial", &mut self.weights, archive)?;
+        self.lambda.archive(&self.net, archive)?;
+        if let Some(target) = &mut self.target {
+            self.net.archive_parts("target", &mut target.first, &mut target.rest, archive)?;
+        }
+        Ok(())
     }
 
     fn model(&mut self) -> Result<Arc<dyn RewardModel>, Error> {

@@ -159,9 +159,9 @@ fn outer_columns<T: Scalar, A: Arch, const SQUARE: bool, const C: usize>(
 /// The factors of many gradients, group by group; grows by rows.
 #[derive(Debug, Clone)]
 pub(crate) struct FactorRows {
-    u: Vec<Vec<f64>>,
-    v: Vec<Vec<f64>>,
-    blocks: Vec<usize>,
+    pub(super) u: Vec<Vec<f64>>,
+    pub(super) v: Vec<Vec<f64>>,
+    pub(super) blocks: Vec<usize>,
 }
 
 impl FactorRows {

@@ -16,6 +16,7 @@
 //! is kept as one d × m matrix per block. Weights are stored input-major and padded to whole vectors with zeros that
 //! stay zero.
 
+mod archive;
 mod batch;
 mod factors;
 mod init;

@@ -14,6 +14,7 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 
 use super::{Net, Params};
+use crate::archive::Archive;
 use crate::error::{Error, not_negative, positive};
 use crate::linalg::dense::over_columns;
 use crate::linalg::scalar::Scalar;
@@ -103,6 +104,21 @@ impl<T: Scalar> Stepper<T> {
             moments,
             powers: (1.0, 1.0),
         })
+    }
+
+    /// Goes through the optimiser's memory: W⁽⁰⁾ as `initial`, Adam's moments as `moment1` and `moment2`.
+    pub(crate) fn archive(&mut self, net: &Net, archive: &mut Archive) -> Result<(), Error> {
+        if let Some(initial) = &mut self.initial {
+            net.archive("initial", initial, archive)?;
+        }
+        if let Some((first, second)) = &mut self.moments {
+            net.archive("moment1", first, archive)?;
+            net.archive("moment2", second, archive)?;
+        }
+        let mut powers = [self.powers.0, self.powers.1];
+        archive.array("powers", &[2], &mut powers)?;
+        self.powers = (powers[0], powers[1]);
+        Ok(())
     }
 
     /// Begins a step of round `t` (from 1). Every part of the weights must then be moved once.

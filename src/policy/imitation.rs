@@ -16,6 +16,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::pessimism::Choices;
+use crate::archive::Archive;
 use crate::data::{Contexts, Encoding, Layout, LoggedData};
 use crate::error::{Error, at_least, not_negative, positive};
 use crate::linalg::gemm::{Matrix, product};
@@ -112,6 +113,31 @@ impl Imitation {
         Ok(Imitation { shape, weights })
     }
 
+    /// A clone that has learned nothing, for [`Imitation::archive`] to fill.
+    pub fn blank(config: &ImitationConfig, layout: Layout) -> Imitation {
+        let shape = Shape { layout, width: config.width, outputs: Shape::outputs(layout), scale: 1.0 };
+        Imitation { weights: vec![0.0; shape.ends()[3]], shape }
+    }
+
+    /// Goes through what was learned: `clone.scale`, and `clone.w1` (inputs × units), `bias1`, `w2` (units × outputs),
+    /// `bias2`.
+    pub fn archive(&mut self, archive: &mut Archive) -> Result<(), Error> {
+        let (d, m, k) = (self.shape.layout.dim, self.shape.width, self.shape.outputs);
+        archive.array("clone.scale", &[1], std::slice::from_mut(&mut self.shape.scale))?;
+        let mut from = 0;
+        let shapes: [(_, &[usize]); 4] = [("w1", &[d, m]), ("bias1", &[m]), ("w2", &[m, k]), ("bias2", &[k])];
+        for (end, (name, shape)) in self.shape.ends().into_iter().zip(shapes) {
+            archive.array(&format!("clone.{name}"), shape, &mut self.weights[from..end])?;
+            from = end;
+        }
+        Ok(())
+    }
+
+    /// The contexts it understands.
+    pub fn layout(&self) -> Layout {
+        self.shape.layout
+    }
+
     /// μ̂(a | x) of every pair.
     pub fn probabilities(&self, contexts: &Contexts) -> Result<Vec<f64>, Error> {
         if contexts.layout() != self.shape.layout {
@@ -167,8 +193,11 @@ impl Shape {
         let x = log.contexts().rows(rounds);
         let square = x.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>() / x.len() as f64;
         let scale = if square > 0.0 { square.sqrt().recip() as f32 } else { 1.0 };
-        let outputs = if layout.encoding == Encoding::Disjoint { layout.n_actions } else { 1 };
-        Shape { layout, width, outputs, scale }
+        Shape { layout, width, outputs: Shape::outputs(layout), scale }
+    }
+
+    fn outputs(layout: Layout) -> usize {
+        if layout.encoding == Encoding::Disjoint { layout.n_actions } else { 1 }
     }
 
     /// Where W_1, b_1, W_2, b_2 end.

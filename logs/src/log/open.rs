@@ -101,6 +101,11 @@ impl Log {
         self.inner.sources.sha256()
     }
 
+    /// The names of the files, in the order of reading.
+    pub fn names(&self) -> Vec<String> {
+        self.inner.sources.files.iter().map(|source| source.path.display().to_string()).collect()
+    }
+
     /// The file in which a round stands.
     pub fn path(&self, place: Place) -> Option<&Path> {
         self.inner.sources.files.get(place.file as usize).map(|source| source.path.as_path())

@@ -27,6 +27,22 @@ pub struct Unseen {
     pub chosen: u64,
 }
 
+impl Unseen {
+    /// One line that says what was there and what became of it; none where nothing was.
+    pub fn warning(&self) -> Option<String> {
+        let part = |count: u64, what| (count > 0).then(|| format!("{count} {what}"));
+        let parts: Vec<String> = [
+            part(self.categories, "values are words that training has not seen (they count as absent)"),
+            part(self.offered, "offered actions are unknown to the policy"),
+            part(self.chosen, "logged actions are unknown to the policy (it never plays them)"),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        (!parts.is_empty()).then(|| parts.join("; "))
+    }
+}
+
 impl AddAssign for Unseen {
     fn add_assign(&mut self, other: Unseen) {
         self.categories += other.categories;

@@ -1,0 +1,114 @@
+//! `neuralcb train`: from a log to a policy.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use neuralcb_logs::log::{Log, Want};
+use neuralcb_logs::policy::{Algorithm, Mode, Preset, Recipe};
+use neuralcb_logs::train::{Checkpoint, Step, train};
+
+use crate::args;
+use crate::log_args::{LogArgs, LogBar};
+
+#[derive(clap::Args)]
+pub struct Args {
+    /// The log: files (CSV, TSV, JSON lines, Parquet, dsjson), a folder of them, or `-` for standard input
+    #[arg(required = true)]
+    log: Vec<PathBuf>,
+    /// The policy file to write
+    #[arg(long, value_name = "POLICY")]
+    out: PathBuf,
+    /// What is trained: neuralcb (default), neural-greedy, neural-lin-lcb, neural-lin-greedy, lin-lcb, kern-lcb, clone,
+    /// clone-rewarded, constant, uniform
+    #[arg(long, value_parser = args::recipe)]
+    algorithm: Option<Algorithm>,
+    /// Whose settings: practical (default), paper, released-code
+    #[arg(long, value_parser = args::recipe_preset)]
+    preset: Option<Preset>,
+    /// A TOML file of settings; flags go before it
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Pessimism β; it can be turned later without retraining
+    #[arg(long, allow_negative_numbers = true, value_parser = args::number)]
+    beta: Option<f64>,
+    /// Training mode of the neural model: S (one step per round) or B (100 steps on batches of 50)
+    #[arg(long, value_parser = args::recipe_mode)]
+    mode: Option<Mode>,
+    /// Learning rate of the neural model
+    #[arg(long, allow_negative_numbers = true, value_parser = args::number)]
+    lr: Option<f64>,
+    /// λ, the start of Λ
+    #[arg(long, allow_negative_numbers = true, value_parser = args::number)]
+    lambda: Option<f64>,
+    /// σ of the kernel
+    #[arg(long, allow_negative_numbers = true, value_parser = args::number)]
+    sigma: Option<f64>,
+    /// The action that `constant` plays
+    #[arg(long, value_name = "NAME")]
+    constant: Option<String>,
+    /// The seed of initial weights and batches
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Keep the training in this file while it runs: a killed run goes on from it when the same command is given again
+    #[arg(long, value_name = "FILE")]
+    checkpoint: Option<PathBuf>,
+    /// Seconds between checkpoints
+    #[arg(long, value_name = "SECONDS", default_value_t = 10.0)]
+    checkpoint_every: f64,
+    #[command(flatten)]
+    log_args: LogArgs,
+}
+
+impl Args {
+    /// The settings file with the flags in front.
+    fn recipe(&self) -> anyhow::Result<Recipe> {
+        let base = self.config.as_deref().map(Recipe::from_toml).transpose()?.unwrap_or_default();
+        Ok(Recipe {
+            algorithm: self.algorithm.unwrap_or(base.algorithm),
+            preset: self.preset.unwrap_or(base.preset),
+            beta: self.beta.or(base.beta),
+            mode: self.mode.or(base.mode),
+            lr: self.lr.or(base.lr),
+            lambda: self.lambda.or(base.lambda),
+            sigma: self.sigma.or(base.sigma),
+            action: self.constant.clone().or(base.action),
+            seed: self.seed.unwrap_or(base.seed),
+            ..base
+        })
+    }
+
+    fn checkpoint(&self) -> anyhow::Result<Option<Checkpoint>> {
+        let every = Duration::try_from_secs_f64(self.checkpoint_every);
+        let every = every.map_err(|_| {
+            anyhow::anyhow!("`checkpoint-every` must be a number of seconds >= 0, got {}", self.checkpoint_every)
+        })?;
+        Ok(self.checkpoint.clone().map(|path| Checkpoint { path, every }))
+    }
+}
+
+pub fn run(args: &Args) -> anyhow::Result<()> {
+    let (recipe, checkpoint, started) = (args.recipe()?, args.checkpoint()?, Instant::now());
+    let log = Log::open(&args.log, &args.log_args.options()?, Want::OUTCOMES)?;
+    let mut bar = LogBar::new(&log);
+    let policy = train(&log, &recipe, checkpoint.as_ref(), &mut |step| {
+        bar.show(match step {
+            Step::Preparing => "preparing",
+            Step::Training => "training",
+        });
+    })?;
+    bar.finish();
+    policy.save(&args.out)?;
+    let (about, layout) = (policy.description(), policy.preparation().layout());
+    let beta = policy.beta().map_or(String::new(), |beta| format!(", β {beta}"));
+    eprintln!(
+        "{}{beta} from {} rounds ({} actions, {} features, mean reward {:.4}) in {:.1} s: {}",
+        about.method.name(),
+        about.training.rounds,
+        layout.n_actions,
+        layout.dim,
+        about.training.mean_reward,
+        started.elapsed().as_secs_f64(),
+        args.out.display()
+    );
+    Ok(())
+}

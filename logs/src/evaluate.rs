@@ -1,0 +1,241 @@
+//! What a policy would have earned on a log: off-policy evaluation, streamed.
+//!
+//! The weight of a round is π(a | x)/μ(a | x), where π plays one action (or, uniform, all eligible ones alike) and μ(a | x)
+//! is the log's propensity. The reward model behind DM and DR is LinLCB's regression, cross-fitted: rounds are dealt to
+//! folds sixteen neighbours at a time, and a fold is judged by the model of the others, so no round is judged by a model
+//! that has seen it. Two readings of the log (three where its propensities must be estimated), a block at a time.
+//!
+//! Without propensities they are estimated from the log, which is said loudly: every number then rests on a guess of how
+//! the actions were chosen.
+
+use neuralcb::model::{Linear, LinearConfig};
+use neuralcb::ope::{Evaluation, OpeConfig, Report, Sample};
+use neuralcb::policy::{PropensityConfig, estimate_propensities};
+use neuralcb::{Contexts, Encoding, Learner, LoggedData, RewardModel, Seed};
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+use crate::log::{Block, Log, Preparation, PreparationConfig, Unseen};
+use crate::policy::{Policy, PolicyError};
+use crate::train::read_all;
+
+/// Neighbouring rounds that share a fold.
+const NEIGHBOURS: u64 = 16;
+
+/// Settings of an evaluation.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct EvaluateOptions {
+    /// Estimators and intervals.
+    pub ope: OpeConfig,
+    /// Folds of the reward model, ≥ 2; 0 leaves out the estimators that need one.
+    pub folds: usize,
+    /// How propensities are estimated where the log has none; the log is then held in memory.
+    pub propensities: PropensityConfig,
+}
+
+impl Default for EvaluateOptions {
+    fn default() -> Self {
+        EvaluateOptions { ope: OpeConfig::default(), folds: 3, propensities: PropensityConfig::default() }
+    }
+}
+
+/// What an evaluation found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Evaluated {
+    /// Values, intervals, warnings and verdict.
+    pub report: Report,
+    /// What the policy had not seen in training.
+    pub unseen: Unseen,
+    /// Whether the log is the one that the policy was trained on.
+    pub same_log: bool,
+}
+
+/// Evaluates a policy on a log that was opened with actions, rewards and, where it has them, propensities.
+pub fn evaluate(
+    policy: &Policy,
+    log: &Log,
+    options: &EvaluateOptions,
+    progress: &mut dyn FnMut(&'static str),
+) -> Result<Evaluated, PolicyError> {
+    progress("preparing");
+    let same_log = log.sha256()? == policy.description().log.sha256;
+    let (own, summary) = Preparation::fit(log, &PreparationConfig::default())?;
+    let mut estimated = None;
+    if summary.propensities.is_none() {
+        progress("estimating propensities");
+        estimated = Some(estimate(log, &own, options)?);
+    }
+    let models = if options.folds > 0 { fit_folds(log, &own, options.folds, progress)? } else { Vec::new() };
+    let ope = OpeConfig { estimated_propensities: estimated.is_some(), ..options.ope.clone() };
+    let mut evaluation = Evaluation::new(ope, 0)?;
+    let (mut unseen, mut first) = (Unseen::default(), 0u64);
+    for block in log.blocks() {
+        progress("evaluating");
+        let block = block?;
+        unseen += policy.preparation().unseen(&block);
+        let rounds = own.logged(&block)?;
+        let mu = propensities(&block, estimated.as_deref(), first)?;
+        let target = target(policy, &block, &own, rounds.contexts())?;
+        let samples = samples(&block, &rounds, mu, &target, &models, first);
+        first += block.n_rounds() as u64;
+        evaluation.extend(&samples)?;
+    }
+    Ok(Evaluated { report: evaluation.report(), unseen, same_log })
+}
+
+/// Evaluates a policy that lives elsewhere: the log's extra columns are π(a | x) of the logged action and, with a model,
+/// q̂(x, a) and v̂(x).
+pub fn evaluate_columns(
+    log: &Log,
+    options: &EvaluateOptions,
+    progress: &mut dyn FnMut(&'static str),
+) -> Result<Report, PolicyError> {
+    let mut estimated = None;
+    if log.blocks().next().transpose()?.is_some_and(|block| block.propensities.is_none()) {
+        progress("estimating propensities");
+        let (own, _) = Preparation::fit(log, &PreparationConfig::default())?;
+        estimated = Some(estimate(log, &own, options)?);
+    }
+    let ope = OpeConfig { estimated_propensities: estimated.is_some(), ..options.ope.clone() };
+    let (mut evaluation, mut first) = (Evaluation::new(ope, 0)?, 0u64);
+    for block in log.blocks() {
+        progress("evaluating");
+        let block = block?;
+        let rewards = block.rewards.as_deref().unwrap_or_default();
+        let mu = propensities(&block, estimated.as_deref(), first)?;
+        first += block.n_rounds() as u64;
+        let sample = |t: usize| {
+            let weighted = Sample::new(block.extra[0][t] / mu[t], rewards[t]);
+            let sample = match block.extra.get(1..3) {
+                Some([q, v]) => weighted.with_model(q[t], v[t]),
+                _ => weighted,
+            };
+            Sample { drop: dropped(&block, t), ..sample }
+        };
+        evaluation.extend(&(0..block.n_rounds()).map(sample).collect::<Vec<_>>())?;
+    }
+    Ok(evaluation.report())
+}
+
+/// The propensities of a log that has none.
+fn estimate(log: &Log, own: &Preparation, options: &EvaluateOptions) -> Result<Vec<f64>, PolicyError> {
+    let rounds = LoggedData::concat(read_all(log, own)?)?;
+    Ok(estimate_propensities(&options.propensities, &rounds, Seed::new(options.ope.seed))?)
+}
+
+/// The propensities of a block: its own, or those that were estimated.
+fn propensities<'a>(block: &'a Block, estimated: Option<&'a [f64]>, first: u64) -> Result<&'a [f64], PolicyError> {
+    match (estimated, &block.propensities) {
+        (Some(all), _) => Ok(&all[first as usize..][..block.n_rounds()]),
+        (None, Some(own)) => Ok(own),
+        (None, None) => Err(neuralcb::Error::NoPropensities.into()),
+    }
+}
+
+/// The probability with which a round like this one was left out.
+fn dropped(block: &Block, t: usize) -> f64 {
+    block.counts.as_ref().map_or(0.0, |counts| 1.0 - 1.0 / counts[t])
+}
+
+/// A model for each fold, from the rounds of all others.
+fn fit_folds(
+    log: &Log,
+    own: &Preparation,
+    folds: usize,
+    progress: &mut dyn FnMut(&'static str),
+) -> Result<Vec<Arc<dyn RewardModel>>, PolicyError> {
+    if folds < 2 {
+        let (range, got) = ("0 or at least 2", folds as f64);
+        return Err(neuralcb::Error::Param { name: "folds", range, got }.into());
+    }
+    let learner = || Linear::new(LinearConfig::default(), own.layout());
+    let mut learners = (0..folds).map(|_| learner()).collect::<Result<Vec<_>, _>>()?;
+    let mut first = 0u64;
+    for block in log.blocks() {
+        progress("fitting the reward model");
+        let rounds = own.logged(&block?)?;
+        learners.par_iter_mut().enumerate().for_each(|(fold, learner)| {
+            for t in (0..rounds.n_rounds()).filter(|&t| fold_of(first + t as u64, folds) != fold) {
+                let round = rounds.round(t);
+                learner.observe(round.chosen, round.reward);
+            }
+        });
+        first += rounds.n_rounds() as u64;
+    }
+    learners.into_par_iter().map(|mut learner| Ok(learner.model()?)).collect()
+}
+
+fn fold_of(round: u64, folds: usize) -> usize {
+    (round / NEIGHBOURS % folds as u64) as usize
+}
+
+/// π(a | x) of every pair of the log's own contexts.
+fn target(policy: &Policy, block: &Block, own: &Preparation, contexts: &Contexts) -> Result<Vec<f64>, PolicyError> {
+    let theirs = policy.preparation().contexts(block)?;
+    let decisions = policy.decide(&theirs)?;
+    let mut target = vec![0.0; contexts.n_pairs()];
+    let Some(choices) = decisions.choices else {
+        for t in 0..contexts.n_rounds() {
+            let pairs = contexts.pairs(t);
+            let p = 1.0 / pairs.len() as f64;
+            target[pairs].fill(p);
+        }
+        return Ok(target);
+    };
+    // the numbers of actions agree where both preparations know the same names and every round offers all of them
+    let same = policy.preparation().actions() == own.actions() && own.layout().encoding == Encoding::Disjoint;
+    for t in 0..contexts.n_rounds() {
+        let action = theirs.action(t, choices[t] as usize);
+        let action = if same {
+            Some(action)
+        } else {
+            own.action(policy.preparation().action_name(block, t, action))
+        };
+        // an action that this log does not know is never the logged one
+        if let Some(place) = action.and_then(|action| contexts.place(t, action)) {
+            target[contexts.first_pair(t) + place] = 1.0;
+        }
+    }
+    Ok(target)
+}
+
+fn samples(
+    block: &Block,
+    rounds: &LoggedData,
+    mu: &[f64],
+    target: &[f64],
+    models: &[Arc<dyn RewardModel>],
+    first: u64,
+) -> Vec<Sample> {
+    let contexts = rounds.contexts();
+    let n = rounds.n_rounds();
+    // pieces that lie in one fold each
+    let step = NEIGHBOURS as usize;
+    let lead = (first % NEIGHBOURS) as usize;
+    let piece = |i: usize| (i * step).saturating_sub(lead)..((i + 1) * step - lead).min(n);
+    let score = |i: usize| {
+        let range = piece(i);
+        let (from, to) = (contexts.first_pair(range.start), contexts.first_pair(range.end));
+        let mut mean = vec![0.0; to - from];
+        if !models.is_empty() {
+            let mut width = vec![0.0; to - from];
+            let fold = fold_of(first + range.start as u64, models.len());
+            models[fold].estimate_rounds(contexts, range.clone(), &mut mean, &mut width);
+        }
+        let of_round = |t: usize| {
+            let pairs = contexts.pairs(t);
+            let chosen = contexts.place(t, rounds.actions()[t] as usize).expect("checked at the door");
+            let sample = Sample::new(target[pairs.start + chosen] / mu[t], rounds.rewards()[t]);
+            let sample = Sample { drop: dropped(block, t), ..sample };
+            if models.is_empty() {
+                return sample;
+            }
+            let q = &mean[pairs.start - from..pairs.end - from];
+            sample.with_model(q[chosen], q.iter().zip(&target[pairs]).map(|(q, p)| q * p).sum())
+        };
+        range.map(of_round).collect::<Vec<_>>()
+    };
+    (0..(lead + n).div_ceil(step)).into_par_iter().flat_map_iter(score).collect()
+}

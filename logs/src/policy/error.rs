@@ -1,0 +1,82 @@
+//! What can go wrong with a policy.
+
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+use crate::error::FileError;
+use crate::log::LogError;
+
+/// A policy that could not be made, read or used.
+#[derive(Debug, Error)]
+pub enum PolicyError {
+    /// The file could not be read or written.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// The log could not be read.
+    #[error(transparent)]
+    Log(#[from] LogError),
+    /// The library refused settings or arrays.
+    #[error(transparent)]
+    Library(#[from] neuralcb::Error),
+    /// Not a policy file, or not a whole one.
+    #[error("`{path}` is not a whole policy file: {reason}")]
+    Damaged {
+        /// The file in question.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A file of a later program.
+    #[error("`{path}` has policy format {found}, and this program reads up to {known}: use a newer neuralcb")]
+    Future {
+        /// The file in question.
+        path: PathBuf,
+        /// Its version.
+        found: u64,
+        /// The newest version known here.
+        known: u64,
+    },
+    /// β was asked of a policy that has none.
+    #[error("a policy of kind `{method}` has no beta: only reward models are pessimistic")]
+    NoBeta {
+        /// The kind of policy.
+        method: String,
+    },
+    /// A recipe that cannot be made.
+    #[error("`{name}` does not apply to {algorithm}: {cure}")]
+    Recipe {
+        /// The setting.
+        name: &'static str,
+        /// The algorithm.
+        algorithm: String,
+        /// What to do.
+        cure: &'static str,
+    },
+    /// A checkpoint of other work.
+    #[error("checkpoint `{path}` belongs to another training ({differs} differs): remove it or name another")]
+    OtherCheckpoint {
+        /// The file in question.
+        path: PathBuf,
+        /// What differs.
+        differs: &'static str,
+    },
+    /// A settings file that cannot be read.
+    #[error("`{path}`: {reason}")]
+    Settings {
+        /// The file in question.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// Too little to learn from.
+    #[error("the log has {rounds} rounds, and {what} needs at least {least}")]
+    TooShort {
+        /// Rounds in the log.
+        rounds: u64,
+        /// What they are needed for.
+        what: &'static str,
+        /// How many it needs.
+        least: u64,
+    },
+}

@@ -1,0 +1,136 @@
+//! The policy file: one safetensors file, its arrays by name and one metadata entry, `neuralcb`, that holds all else as
+//! JSON: `{"format": "policy", "version": 1, "description": {…}}`.
+//!
+//! Reading trusts nothing: the header's length, every shape and every size that the settings claim are held against the
+//! bytes that are there before memory is taken.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap};
+use std::fs;
+use std::path::Path;
+
+use neuralcb::archive::{Array, Numbers};
+use safetensors::tensor::{Dtype, SafeTensors, View};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::{Description, Policy, PolicyError};
+use crate::atomic;
+use crate::error::FileError;
+
+/// The newest version of the format.
+pub const VERSION: u64 = 1;
+
+/// The metadata entry.
+const KEY: &str = "neuralcb";
+
+/// What stands in the metadata entry.
+#[derive(Serialize, Deserialize)]
+struct Header<D> {
+    format: String,
+    version: u64,
+    description: D,
+}
+
+impl Policy {
+    /// Reads a policy.
+    pub fn load(path: &Path) -> Result<Policy, PolicyError> {
+        let bytes = fs::read(path).map_err(|source| FileError::Read { path: path.to_path_buf(), source })?;
+        Policy::from_bytes(&bytes, path)
+    }
+
+    /// As [`Policy::load`], from bytes; `path` is for messages.
+    pub fn from_bytes(bytes: &[u8], path: &Path) -> Result<Policy, PolicyError> {
+        let (description, arrays) = read::<Description>(bytes, path, "policy")?;
+        Policy::new(description, arrays)
+            .map_err(|e| PolicyError::Damaged { path: path.to_path_buf(), reason: e.to_string() })
+    }
+
+    /// Writes the policy, replacing what was there in one step.
+    pub fn save(&self, path: &Path) -> Result<(), PolicyError> {
+        Ok(atomic::write(path, &self.to_bytes())?)
+    }
+
+    /// The bytes of the file: the same for the same policy.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        write(&self.description, &self.arrays, "policy")
+    }
+}
+
+/// The bytes of a file of that kind.
+pub(crate) fn write<D: Serialize>(description: &D, arrays: &BTreeMap<String, Array>, format: &str) -> Vec<u8> {
+    let header = Header { format: format.to_owned(), version: VERSION, description };
+    let header = serde_json::to_string(&header).expect("plain data");
+    let views: Vec<(&String, Stored<'_>)> = arrays.iter().map(|(name, array)| (name, Stored(array))).collect();
+    safetensors::serialize(views, Some(HashMap::from([(KEY.to_owned(), header)]))).expect("shapes agree with numbers")
+}
+
+/// What the bytes of a file of that kind hold.
+pub(crate) fn read<D: DeserializeOwned>(
+    bytes: &[u8],
+    path: &Path,
+    format: &str,
+) -> Result<(D, BTreeMap<String, Array>), PolicyError> {
+    let damaged = |reason: String| PolicyError::Damaged { path: path.to_path_buf(), reason };
+    let (_, metadata) = SafeTensors::read_metadata(bytes).map_err(|e| damaged(e.to_string()))?;
+    let header = metadata.metadata().as_ref().and_then(|m| m.get(KEY));
+    let header = header.ok_or_else(|| damaged(format!("its metadata has no entry `{KEY}`")))?;
+    // the version first: what a later version describes need not be understood
+    let version: Header<serde::de::IgnoredAny> = serde_json::from_str(header).map_err(|e| damaged(e.to_string()))?;
+    if version.version > VERSION {
+        return Err(PolicyError::Future { path: path.to_path_buf(), found: version.version, known: VERSION });
+    }
+    if version.format != format {
+        return Err(damaged(format!("it is a `{}`, and a `{format}` was asked for", version.format)));
+    }
+    let header: Header<D> = serde_json::from_str(header).map_err(|e| damaged(e.to_string()))?;
+    let tensors = SafeTensors::deserialize(bytes).map_err(|e| damaged(e.to_string()))?;
+    let mut arrays = BTreeMap::new();
+    for (name, view) in tensors.iter() {
+        let data = view.data();
+        let numbers = match view.dtype() {
+            Dtype::F32 => Numbers::F32(numbers(data, f32::from_le_bytes)),
+            Dtype::F64 => Numbers::F64(numbers(data, f64::from_le_bytes)),
+            Dtype::U32 => Numbers::U32(numbers(data, u32::from_le_bytes)),
+            Dtype::U64 => Numbers::U64(numbers(data, u64::from_le_bytes)),
+            other => return Err(damaged(format!("array `{name}` is of type {other:?}"))),
+        };
+        arrays.insert(name.to_owned(), Array { shape: view.shape().to_vec(), numbers });
+    }
+    Ok((header.description, arrays))
+}
+
+fn numbers<T, const N: usize>(data: &[u8], number: fn([u8; N]) -> T) -> Vec<T> {
+    data.as_chunks::<N>().0.iter().map(|&bytes| number(bytes)).collect()
+}
+
+/// An array as safetensors sees it.
+struct Stored<'a>(&'a Array);
+
+impl View for Stored<'_> {
+    fn dtype(&self) -> Dtype {
+        match self.0.numbers {
+            Numbers::F32(_) => Dtype::F32,
+            Numbers::F64(_) => Dtype::F64,
+            Numbers::U32(_) => Dtype::U32,
+            Numbers::U64(_) => Dtype::U64,
+        }
+    }
+
+    fn shape(&self) -> &[usize] {
+        &self.0.shape
+    }
+
+    fn data(&self) -> Cow<'_, [u8]> {
+        Cow::Owned(match &self.0.numbers {
+            Numbers::F32(v) => v.iter().flat_map(|v| v.to_le_bytes()).collect(),
+            Numbers::F64(v) => v.iter().flat_map(|v| v.to_le_bytes()).collect(),
+            Numbers::U32(v) => v.iter().flat_map(|v| v.to_le_bytes()).collect(),
+            Numbers::U64(v) => v.iter().flat_map(|v| v.to_le_bytes()).collect(),
+        })
+    }
+
+    fn data_len(&self) -> usize {
+        self.0.numbers.len() * self.dtype().bitsize() / 8
+    }
+}

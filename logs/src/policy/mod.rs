@@ -1,0 +1,180 @@
+//! A policy as it lives in a file: how it decides, how it prepares raw records, and where it comes from.
+//!
+//! * [`Method`]: what is learned, with every setting; [`Recipe`] makes one from a name and a preset.
+//! * [`Policy`]: the decision rule with the preparation that was fitted on its log, so that it takes raw records.
+//! * The file itself is described in `docs/FORMATS.md`; [`Policy::save`] and [`Policy::load`].
+
+mod error;
+pub(crate) mod file;
+mod method;
+mod recipe;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use neuralcb::archive::{Archive, Array, Keep};
+use neuralcb::policy::{Choices, Imitation, Rounding, pessimistic};
+use neuralcb::{Contexts, Error, Estimates, RewardModel, Seed};
+use serde::{Deserialize, Serialize};
+
+pub use error::PolicyError;
+pub use file::VERSION;
+pub use method::{Method, RewardScale};
+pub use recipe::{Algorithm, Mode, Preset, Recipe};
+
+use crate::log::{LogSummary, Preparation};
+
+/// All that a policy file says beside its arrays.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Description {
+    /// How it decides and how that was learned.
+    pub method: Method,
+    /// How raw records become contexts.
+    pub preparation: Preparation,
+    /// The seed of the training.
+    pub seed: u64,
+    /// The version of the program that wrote it.
+    pub program: String,
+    /// The log it was learned from.
+    pub log: Origin,
+    /// What that log held.
+    pub training: LogSummary,
+}
+
+/// A log that a policy was learned from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Origin {
+    /// The names of its files.
+    pub files: Vec<String>,
+    /// SHA-256 of their bytes, one after another.
+    pub sha256: String,
+}
+
+/// A policy that can decide.
+#[derive(Clone)]
+pub struct Policy {
+    description: Description,
+    arrays: BTreeMap<String, Array>,
+    decider: Decider,
+}
+
+/// What decides.
+#[derive(Clone)]
+enum Decider {
+    Model { model: Arc<dyn RewardModel>, beta: f64, scale: RewardScale },
+    Clone(Box<Imitation>),
+    Constant(u32),
+    Uniform,
+}
+
+/// What a policy does with some contexts.
+pub struct Decisions {
+    /// The place of the action in each round; `None` where every eligible action is as likely as another.
+    pub choices: Option<Choices>,
+    /// Mean and width of every pair in units of the reward, where there is a reward model.
+    pub estimates: Option<Estimates>,
+}
+
+impl Policy {
+    /// Makes the policy that the arrays hold; every size is checked before memory is taken.
+    pub fn new(description: Description, arrays: BTreeMap<String, Array>) -> Result<Policy, Error> {
+        let layout = description.preparation.layout();
+        let numbers = arrays.values().map(|a| a.numbers.len() as u128).sum();
+        let mut archive = Archive::reader(arrays.clone(), Keep::Policy);
+        let decider = match &description.method {
+            Method::Model { config, beta, scale, .. } => {
+                fits(config.n_numbers(layout), numbers)?;
+                let mut learner = config.for_scoring().learner(layout, Seed::new(description.seed))?;
+                learner.archive(&mut archive)?;
+                Decider::Model { model: learner.model()?, beta: *beta, scale: scale.check()? }
+            }
+            Method::Clone { config, .. } => {
+                fits((config.width as u128).saturating_mul(layout.dim as u128), numbers)?;
+                let mut clone = Imitation::blank(config, layout);
+                clone.archive(&mut archive)?;
+                Decider::Clone(Box::new(clone))
+            }
+            Method::Constant { action } => {
+                if *action as usize >= layout.n_actions {
+                    let (range, got) = ("below the number of actions", f64::from(*action));
+                    return Err(Error::Param { name: "action", range, got });
+                }
+                Decider::Constant(*action)
+            }
+            Method::Uniform => Decider::Uniform,
+        };
+        archive.finish()?;
+        let policy = Policy { description, arrays, decider };
+        policy.beta().map_or(Ok(()), check_beta)?;
+        Ok(policy)
+    }
+
+    /// What the file says of it.
+    pub fn description(&self) -> &Description {
+        &self.description
+    }
+
+    /// Its arrays by name.
+    pub fn arrays(&self) -> &BTreeMap<String, Array> {
+        &self.arrays
+    }
+
+    /// How raw records become contexts.
+    pub fn preparation(&self) -> &Preparation {
+        &self.description.preparation
+    }
+
+    /// β, where it has one.
+    pub fn beta(&self) -> Option<f64> {
+        if let Decider::Model { beta, .. } = self.decider { Some(beta) } else { None }
+    }
+
+    /// The same policy with another β: no training is needed.
+    pub fn with_beta(mut self, new: f64) -> Result<Policy, PolicyError> {
+        check_beta(new)?;
+        match (&mut self.decider, &mut self.description.method) {
+            (Decider::Model { beta, .. }, Method::Model { beta: described, .. }) => {
+                *beta = new;
+                *described = new;
+                Ok(self)
+            }
+            (_, method) => Err(PolicyError::NoBeta { method: method.name().to_owned() }),
+        }
+    }
+
+    /// Decides every round. Estimates are made only where the decision needs them or they are asked for.
+    pub fn decide(&self, contexts: &Contexts) -> Result<Decisions, Error> {
+        let choices = match &self.decider {
+            Decider::Model { model, beta, scale } => {
+                let mut estimates = model.estimate(contexts)?;
+                let choices = pessimistic(contexts, &estimates, *beta, Rounding::None)?;
+                scale.undo(&mut estimates);
+                return Ok(Decisions { choices: Some(choices), estimates: Some(estimates) });
+            }
+            Decider::Clone(clone) => Some(clone.choose(contexts)?),
+            // where the action is not eligible, the first that is
+            Decider::Constant(action) => {
+                let place = |t| contexts.place(t, *action as usize).unwrap_or(0) as u32;
+                Some((0..contexts.n_rounds()).map(place).collect())
+            }
+            Decider::Uniform => None,
+        };
+        Ok(Decisions { choices, estimates: None })
+    }
+}
+
+pub(crate) fn check_beta(beta: f64) -> Result<(), Error> {
+    if beta.is_finite() && beta >= 0.0 {
+        return Ok(());
+    }
+    Err(Error::Param { name: "beta", range: "a finite number >= 0", got: beta })
+}
+
+/// Refuses settings that claim more numbers than a file holds.
+fn fits(claimed: u128, held: u128) -> Result<(), Error> {
+    if claimed <= held {
+        return Ok(());
+    }
+    let (want, got) = (format!("{claimed} numbers, as the settings claim"), format!("{held}"));
+    Err(Error::Array { name: "all together".into(), want, got })
+}

@@ -1,0 +1,317 @@
+//! Recipes: an algorithm's name and a preset, with what differs from it, become the full settings of a [`Method`].
+//!
+//! | preset | network | rewards | learning rate | β | when |
+//! |---|---|---|---|---|---|
+//! | `practical` | L = 3, m = 64, biases, uniform initialisation, output scale 1 | standardised | 1e-3 | 1 | the default |
+//! | `paper` | L = 2, m = 20, layer norm, equation (1) | as they are | 1e-3 | 1 | the paper's text |
+//! | `released-code` | L = 3, m = 20, biases, Λ per action, Λ after the step | as they are | 1e-3 | 1 | the code released with it |
+
+use std::path::Path;
+
+use neuralcb::ModelConfig;
+use neuralcb::model::{self, Covariance, KernelConfig, LinearConfig, NeuralConfig, NeuralLinearConfig, UpdateOrder};
+use neuralcb::net::{Init, NetConfig, Optimiser, OutputScale, Towards};
+use neuralcb::policy::ImitationConfig;
+use serde::{Deserialize, Serialize};
+
+use super::check_beta;
+use super::error::PolicyError;
+use super::method::{Method, RewardScale};
+use crate::log::{ActionSummary, LogSummary, PreparationConfig};
+
+/// What can be trained.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[allow(missing_docs)] // the names of the contract
+pub enum Algorithm {
+    Neuralcb,
+    NeuralGreedy,
+    NeuralLinLcb,
+    NeuralLinGreedy,
+    LinLcb,
+    KernLcb,
+    Clone,
+    CloneRewarded,
+    Constant,
+    Uniform,
+}
+
+impl Algorithm {
+    /// All of them.
+    pub const ALL: &'static [Algorithm] = &[
+        Algorithm::Neuralcb,
+        Algorithm::NeuralGreedy,
+        Algorithm::NeuralLinLcb,
+        Algorithm::NeuralLinGreedy,
+        Algorithm::LinLcb,
+        Algorithm::KernLcb,
+        Algorithm::Clone,
+        Algorithm::CloneRewarded,
+        Algorithm::Constant,
+        Algorithm::Uniform,
+    ];
+
+    /// The spelling on the command line and in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Algorithm::Neuralcb => "neuralcb",
+            Algorithm::NeuralGreedy => "neural-greedy",
+            Algorithm::NeuralLinLcb => "neural-lin-lcb",
+            Algorithm::NeuralLinGreedy => "neural-lin-greedy",
+            Algorithm::LinLcb => "lin-lcb",
+            Algorithm::KernLcb => "kern-lcb",
+            Algorithm::Clone => "clone",
+            Algorithm::CloneRewarded => "clone-rewarded",
+            Algorithm::Constant => "constant",
+            Algorithm::Uniform => "uniform",
+        }
+    }
+
+    /// Whether it is greedy by its name.
+    fn is_greedy(self) -> bool {
+        matches!(self, Algorithm::NeuralGreedy | Algorithm::NeuralLinGreedy)
+    }
+}
+
+/// Whose settings a recipe starts from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Preset {
+    /// What measured best over the seven data sets.
+    Practical,
+    /// The paper's text.
+    Paper,
+    /// The code released with the paper.
+    ReleasedCode,
+}
+
+impl Preset {
+    /// All of them.
+    pub const ALL: &'static [Preset] = &[Preset::Practical, Preset::Paper, Preset::ReleasedCode];
+
+    /// The spelling on the command line and in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Preset::Practical => "practical",
+            Preset::Paper => "paper",
+            Preset::ReleasedCode => "released-code",
+        }
+    }
+}
+
+/// How the neural model trains.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Mode {
+    /// One step per round, on the newest sample: memory does not grow with the log.
+    S,
+    /// 100 steps per round on batches of 50 from all samples so far.
+    B,
+}
+
+impl Mode {
+    /// Both.
+    pub const ALL: &'static [Mode] = &[Mode::S, Mode::B];
+
+    /// The spelling on the command line and in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Mode::S => "S",
+            Mode::B => "B",
+        }
+    }
+}
+
+/// A recipe: what is not given comes from the preset.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Recipe {
+    /// What is trained.
+    pub algorithm: Algorithm,
+    /// Whose settings.
+    pub preset: Preset,
+    /// β ≥ 0.
+    pub beta: Option<f64>,
+    /// Training mode of the neural model.
+    pub mode: Option<Mode>,
+    /// Learning rate of the neural model, > 0.
+    pub lr: Option<f64>,
+    /// λ > 0.
+    pub lambda: Option<f64>,
+    /// σ of the kernel, > 0.
+    pub sigma: Option<f64>,
+    /// Samples the kernel keeps.
+    pub max_samples: Option<usize>,
+    /// The action that `constant` plays; the best of the log by its mean reward if none is named.
+    pub action: Option<String>,
+    /// The network, whole, in place of the preset's.
+    pub net: Option<NetConfig>,
+    /// The form of Λ.
+    pub covariance: Option<Covariance>,
+    /// Whether the model sees standardised rewards.
+    pub standardise_rewards: Option<bool>,
+    /// How raw records become contexts.
+    pub preparation: PreparationConfig,
+    /// The seed of initial weights and batches.
+    pub seed: u64,
+}
+
+impl Default for Recipe {
+    fn default() -> Self {
+        Recipe {
+            algorithm: Algorithm::Neuralcb,
+            preset: Preset::Practical,
+            beta: None,
+            mode: None,
+            lr: None,
+            lambda: None,
+            sigma: None,
+            max_samples: None,
+            action: None,
+            net: None,
+            covariance: None,
+            standardise_rewards: None,
+            preparation: PreparationConfig::default(),
+            seed: 1,
+        }
+    }
+}
+
+/// λ of every preset.
+const LAMBDA: f64 = 0.1;
+
+/// Rounds of which an action's mean reward says something.
+const ENOUGH: u64 = 10;
+
+/// The action with the largest mean reward among those chosen often enough; where none was, among all.
+fn best_action(log: &LogSummary) -> usize {
+    let enough = log.actions.iter().any(|a| a.count >= ENOUGH);
+    let mean = |a: &ActionSummary| a.mean_reward.filter(|_| !enough || a.count >= ENOUGH).unwrap_or(f64::NEG_INFINITY);
+    let mut best = 0;
+    for (i, action) in log.actions.iter().enumerate() {
+        if mean(action) > mean(&log.actions[best]) {
+            best = i;
+        }
+    }
+    best
+}
+
+impl Recipe {
+    /// Reads a recipe from a TOML file; an unknown name is refused.
+    pub fn from_toml(path: &Path) -> Result<Recipe, PolicyError> {
+        let refuse = |reason: String| PolicyError::Settings { path: path.to_path_buf(), reason };
+        let text = std::fs::read_to_string(path).map_err(|e| refuse(e.to_string()))?;
+        toml::from_str(&text).map_err(|e| refuse(e.to_string().trim().replace('\n', " ")))
+    }
+
+    /// The full settings, for a log of which the summary is known.
+    pub fn method(&self, log: &LogSummary, actions: &[String]) -> Result<Method, PolicyError> {
+        self.check_names()?;
+        let released = self.preset == Preset::ReleasedCode;
+        let lambda = self.lambda.unwrap_or(LAMBDA);
+        let covariance = self.covariance.unwrap_or(if released { Covariance::PerAction } else { Covariance::Diagonal });
+        let config = match self.algorithm {
+            Algorithm::Neuralcb | Algorithm::NeuralGreedy => ModelConfig::Neural(NeuralConfig {
+                net: self.net(),
+                optimiser: Optimiser::Adam { lr: self.lr.unwrap_or(1e-3), l2: 1e-4, towards: Towards::Zero },
+                mode: match self.mode.unwrap_or(Mode::S) {
+                    Mode::S => model::Mode::Single,
+                    Mode::B => model::Mode::Batch { steps: 100, batch: 50 },
+                },
+                lambda,
+                covariance,
+                order: if released { UpdateOrder::AfterStep } else { UpdateOrder::BeforeStep },
+            }),
+            Algorithm::NeuralLinLcb | Algorithm::NeuralLinGreedy => ModelConfig::NeuralLinear(NeuralLinearConfig {
+                net: self.net(),
+                lambda,
+                covariance,
+                scale_features: released,
+            }),
+            Algorithm::LinLcb => ModelConfig::Linear(LinearConfig { lambda }),
+            Algorithm::KernLcb => {
+                let usual = KernelConfig::default();
+                ModelConfig::Kernel(KernelConfig {
+                    sigma: self.sigma.unwrap_or(usual.sigma),
+                    lambda: self.lambda.unwrap_or(if released { 1e-6 } else { LAMBDA }),
+                    max_samples: self.max_samples.unwrap_or(usual.max_samples),
+                    ..usual
+                })
+            }
+            Algorithm::Clone | Algorithm::CloneRewarded => {
+                let rewarded = self.algorithm == Algorithm::CloneRewarded;
+                return Ok(Method::Clone { config: ImitationConfig::default(), rewarded });
+            }
+            Algorithm::Constant => return self.constant(log, actions),
+            Algorithm::Uniform => return Ok(Method::Uniform),
+        };
+        let beta = if self.algorithm.is_greedy() { 0.0 } else { self.beta.unwrap_or(1.0) };
+        let standardise = self.standardise_rewards.unwrap_or(self.preset == Preset::Practical);
+        let scale = if standardise {
+            let scale = if log.reward_deviation > 0.0 { log.reward_deviation } else { 1.0 };
+            RewardScale { shift: log.mean_reward, scale }.check()?
+        } else {
+            RewardScale::NONE
+        };
+        check_beta(beta)?;
+        Ok(Method::Model { algorithm: self.algorithm.name().to_owned(), config, beta, scale })
+    }
+
+    /// Refuses settings that the algorithm has no use for.
+    fn check_names(&self) -> Result<(), PolicyError> {
+        use Algorithm::{Constant, KernLcb, LinLcb, NeuralGreedy, NeuralLinGreedy, NeuralLinLcb, Neuralcb};
+        let a = self.algorithm;
+        let network = [Neuralcb, NeuralGreedy, NeuralLinLcb, NeuralLinGreedy];
+        let cure = "leave it out, or choose another algorithm";
+        let checks: [(&'static str, bool, &[Algorithm]); 9] = [
+            ("beta", self.beta.is_some(), &[Neuralcb, NeuralLinLcb, LinLcb, KernLcb]),
+            ("mode", self.mode.is_some(), &network[..2]),
+            ("lr", self.lr.is_some(), &network[..2]),
+            ("net", self.net.is_some(), &network),
+            ("covariance", self.covariance.is_some(), &network),
+            ("sigma", self.sigma.is_some(), &[KernLcb]),
+            ("max_samples", self.max_samples.is_some(), &[KernLcb]),
+            (
+                "lambda",
+                self.lambda.is_some(),
+                &[Neuralcb, NeuralGreedy, NeuralLinLcb, NeuralLinGreedy, LinLcb, KernLcb],
+            ),
+            ("action", self.action.is_some(), &[Constant]),
+        ];
+        for (name, given, fits) in checks {
+            if given && !fits.contains(&a) {
+                return Err(PolicyError::Recipe { name, algorithm: a.name().to_owned(), cure });
+            }
+        }
+        Ok(())
+    }
+
+    fn constant(&self, log: &LogSummary, actions: &[String]) -> Result<Method, PolicyError> {
+        let action = match &self.action {
+            Some(name) => actions.iter().position(|a| a == name).ok_or_else(|| PolicyError::Recipe {
+                name: "action",
+                algorithm: format!("`constant`, because the log has no action `{name}`"),
+                cure: "name one of the log's actions (neuralcb diagnose lists them)",
+            })?,
+            None => best_action(log),
+        };
+        Ok(Method::Constant { action: action as u32 })
+    }
+
+    fn net(&self) -> NetConfig {
+        if let Some(net) = &self.net {
+            return net.clone();
+        }
+        let released = NetConfig {
+            depth: 3,
+            biases: true,
+            output_scale: OutputScale::One,
+            init: Init::Uniform,
+            ..NetConfig::default()
+        };
+        match self.preset {
+            Preset::Practical => NetConfig { width: 64, ..released },
+            Preset::Paper => NetConfig::default(),
+            Preset::ReleasedCode => released,
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! A policy's decisions on raw records, written as they are made.
+//!
+//! One row per record, in the order of the input: `line` (of the input's text, or row of its table; with several files
+//! also `file`), `action` (its name) and, explained, `mean:A`, `width:A`, `bound:A` of every action A, in units of the
+//! reward; empty where A is not eligible. The bound is mean − β·width, and the action is the one with the largest. A policy
+//! without a choice of its own (uniform) leaves `action` empty.
+
+mod rows;
+mod sinks;
+
+use std::path::Path;
+
+use crate::atomic;
+use crate::log::{Log, Unseen};
+use crate::policy::{Policy, PolicyError};
+
+use rows::Rows;
+use sinks::Sink;
+
+/// What to write.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ScoreOptions {
+    /// Also mean, width and bound of every action.
+    pub explain: bool,
+}
+
+/// What was done.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Scored {
+    /// Records.
+    pub rounds: u64,
+    /// How often each action was chosen, in the order of the preparation's actions.
+    pub chosen: Vec<u64>,
+    /// What training had not seen.
+    pub unseen: Unseen,
+}
+
+/// Scores a log's records into a file: `.parquet`, `.jsonl`, `.ndjson`, `.json`, otherwise CSV.
+pub fn score(
+    policy: &Policy,
+    log: &Log,
+    out: &Path,
+    options: ScoreOptions,
+    progress: &mut dyn FnMut(),
+) -> Result<Scored, PolicyError> {
+    atomic::stream(out, |to| {
+        let mut sink = Sink::new(out, to, policy, log.names(), options)?;
+        let mut scored = Scored { chosen: vec![0; policy.preparation().actions().len()], ..Scored::default() };
+        for block in log.blocks() {
+            progress();
+            let block = block?;
+            let contexts = policy.preparation().contexts(&block)?;
+            let decisions = policy.decide(&contexts)?;
+            let preparation = policy.preparation();
+            let (block, contexts, decisions) = (&block, &contexts, &decisions);
+            let rows = Rows { preparation, block, contexts, decisions, beta: policy.beta() };
+            scored.unseen += preparation.unseen(block);
+            scored.rounds += block.n_rounds() as u64;
+            (0..block.n_rounds()).filter_map(|t| rows.action(t)).for_each(|action| scored.chosen[action] += 1);
+            sink.write(&rows)?;
+        }
+        sink.finish()?;
+        Ok(scored)
+    })
+}
