@@ -6,6 +6,7 @@
 mod args;
 mod bench;
 mod data;
+mod diagnose;
 mod evaluate;
 mod log_args;
 mod report;
@@ -29,6 +30,8 @@ struct Cli {
 
 #[derive(clap::Subcommand)]
 enum Command {
+    /// Show what a log holds, and whether it is fit to learn from; exit 1 where training would be unwise
+    Diagnose(Box<diagnose::Args>),
     /// Learn a policy from a log of decisions
     Train(Box<train::Args>),
     /// Choose algorithm and pessimism from the log alone, and learn the winner
@@ -49,12 +52,25 @@ enum Command {
     Bench(bench::Args),
 }
 
+/// All went well, and the answer is no: exit 1.
+#[derive(Debug)]
+struct No(String);
+
+impl std::fmt::Display for No {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for No {}
+
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return refuse_arguments(&error),
     };
     let done = match cli.command {
+        Command::Diagnose(args) => diagnose::run(&args),
         Command::Train(args) => train::run(&args),
         Command::Tune(args) => tune::run(&args),
         Command::Evaluate(args) => evaluate::run(&args),
@@ -67,6 +83,10 @@ fn main() -> ExitCode {
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
+        Err(error) if error.is::<No>() => {
+            eprintln!("{error}");
+            ExitCode::from(1)
+        }
         Err(error) => {
             eprintln!("error: {error}");
             ExitCode::from(2)

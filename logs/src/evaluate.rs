@@ -188,11 +188,7 @@ fn target(policy: &Policy, block: &Block, own: &Preparation, contexts: &Contexts
     let same = policy.preparation().actions() == own.actions() && own.layout().encoding == Encoding::Disjoint;
     for t in 0..contexts.n_rounds() {
         let action = theirs.action(t, choices[t] as usize);
-        let action = if same {
-            Some(action)
-        } else {
-            own.action(policy.preparation().action_name(block, t, action))
-        };
+        let action = if same { Some(action) } else { own.action(policy.preparation().action_name(block, t, action)) };
         // an action that this log does not know is never the logged one
         if let Some(place) = action.and_then(|action| contexts.place(t, action)) {
             target[contexts.first_pair(t) + place] = 1.0;

@@ -151,9 +151,11 @@ pub fn tune(log: &Log, options: &TuneOptions, progress: &mut dyn FnMut(&str)) ->
     let (learn, judge) = divide(&rounds, options, seed);
     let recipes = candidates(options, &preparation, &summary);
     let n = recipes.iter().map(|(_, betas)| betas.len().max(1)).sum::<usize>();
-    let judge = Judge { held_out: judge, confidence: 1.0 - (1.0 - options.confidence) / n as f64, worst: summary.min_reward };
+    let judge =
+        Judge { held_out: judge, confidence: 1.0 - (1.0 - options.confidence) / n as f64, worst: summary.min_reward };
     progress(&format!("{n} candidates"));
-    let of_recipe = |(recipe, betas): &(Recipe, Vec<f64>)| try_recipe(recipe, betas, &learn, &judge, &preparation, &summary);
+    let of_recipe =
+        |(recipe, betas): &(Recipe, Vec<f64>)| try_recipe(recipe, betas, &learn, &judge, &preparation, &summary);
     let tried = recipes.par_iter().map(of_recipe).collect::<Result<Vec<_>, PolicyError>>()?;
     let mut tried: Vec<(Recipe, Tried)> = tried.into_iter().flatten().collect();
     // of equal bounds the earlier, which is the simpler

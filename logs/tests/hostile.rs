@@ -6,7 +6,12 @@
 #[path = "common/reading.rs"]
 mod reading;
 
-use neuralcb_logs::log::{dsjson, json_rounds};
+use std::path::Path;
+use std::sync::OnceLock;
+
+use neuralcb_logs::log::{Log, LogOptions, Want, dsjson, json_rounds};
+use neuralcb_logs::policy::{Algorithm, Policy, Recipe};
+use neuralcb_logs::train::train;
 use proptest::prelude::*;
 use proptest::sample::Index;
 
@@ -122,8 +127,46 @@ fn survives(valid: &[u8], changes: &[Change], ending: &str) {
     }
 }
 
+/// Policy files of models of different kinds.
+fn policies() -> &'static [Vec<u8>] {
+    static MADE: OnceLock<Vec<Vec<u8>>> = OnceLock::new();
+    MADE.get_or_init(|| {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log.csv");
+        std::fs::write(&path, FLAT.to_owned() + &FLAT.split_once('\n').unwrap().1.repeat(9)).unwrap();
+        let log = Log::open(&[path], &LogOptions::default(), Want::OUTCOMES).unwrap();
+        let made = |algorithm| {
+            let recipe = Recipe { algorithm, ..Recipe::default() };
+            train(&log, &recipe, None, &mut |_| {}).unwrap().to_bytes()
+        };
+        [Algorithm::Neuralcb, Algorithm::LinLcb, Algorithm::KernLcb].map(made).to_vec()
+    })
+}
+
+/// Other digits in the header, whose length stays: sizes, shapes and settings that lie.
+fn with_digits(valid: &[u8], digits: &[(Index, u8)]) -> Vec<u8> {
+    let mut bytes = valid.to_vec();
+    let length = u64::from_le_bytes(valid[..8].try_into().unwrap()) as usize;
+    let places: Vec<usize> = (8..8 + length).filter(|&i| bytes[i].is_ascii_digit()).collect();
+    for (at, digit) in digits {
+        bytes[places[at.index(places.len())]] = b'0' + digit;
+    }
+    bytes
+}
+
+/// A policy file is refused in words, or is a whole policy.
+fn load(bytes: &[u8]) {
+    match Policy::from_bytes(bytes, Path::new("hostile.safetensors")) {
+        Ok(policy) => assert!(Policy::from_bytes(&policy.to_bytes(), Path::new("again")).is_ok()),
+        Err(error) => assert!(error.to_string().contains("hostile.safetensors"), "{error}"),
+    }
+}
+
 #[test]
 fn the_files_to_be_broken_are_valid() {
+    for policy in policies() {
+        assert!(Policy::from_bytes(policy, Path::new("valid")).is_ok());
+    }
     assert_eq!(reading::read(FLAT.as_bytes(), "csv").unwrap(), 4);
     assert_eq!(reading::read(FLAT.replace(',', "\t").as_bytes(), "tsv").unwrap(), 4);
     assert_eq!(reading::read(LONG.as_bytes(), "csv").unwrap(), 3);
@@ -166,10 +209,19 @@ proptest! {
     }
 
     #[test]
+    fn broken_policies_do_no_harm(changes in changes(), digits in prop::collection::vec((any::<Index>(), 0..10u8), 1..4)) {
+        for policy in policies() {
+            load(&changed(policy, &changes));
+            load(&with_digits(policy, &digits));
+        }
+    }
+
+    #[test]
     fn noise_is_refused(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         for ending in ["csv", "tsv"] {
             let _ = reading::read(&bytes, ending).map_err(|error| error.to_string());
         }
         let _ = (json_rounds::parse(&bytes), dsjson::parse(&bytes));
+        load(&bytes);
     }
 }

@@ -190,7 +190,9 @@ fn settings_that_an_algorithm_has_no_use_for_are_refused() {
         refusal(Recipe { beta: Some(0.1), ..recipe(Algorithm::NeuralGreedy) }),
         "`beta` does not apply to neural-greedy: leave it out, or choose another algorithm"
     );
-    assert!(refusal(Recipe { action: Some("mauve".into()), ..recipe(Algorithm::Constant) }).contains("no action `mauve`"));
+    assert!(
+        refusal(Recipe { action: Some("mauve".into()), ..recipe(Algorithm::Constant) }).contains("no action `mauve`")
+    );
     assert_eq!(
         refusal(Recipe { lr: Some(-1.0), mode: Some(Mode::S), ..recipe(Algorithm::Neuralcb) }),
         "`learning rate` must be a finite number > 0, got -1"

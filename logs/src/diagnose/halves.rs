@@ -160,8 +160,9 @@ impl Segments {
         let total: u64 = self.list.iter().map(|segment| segment.rounds).sum();
         let (mut first, mut second) = (Segment::default(), Segment::default());
         for segment in &self.list {
-            // The segment goes where its middle lies.
-            if 2 * first.rounds + segment.rounds <= total { first.merge(segment) } else { second.merge(segment) }
+            // The segment goes where its middle lies, and all after it to the second half.
+            let early = second.rounds == 0 && 2 * first.rounds + segment.rounds <= total;
+            if early { first.merge(segment) } else { second.merge(segment) }
         }
         let mut found: Vec<Drift> = Vec::new();
         found.extend(means("reward", &first.reward, &second.reward));

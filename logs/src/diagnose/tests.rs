@@ -239,7 +239,7 @@ fn features_that_teach_nothing_or_too_much_are_named() {
     log.numbers = log.rewards.iter().map(|r| 3.0 * r - 1.0).collect();
     let diagnosis = log.diagnosed();
     assert_eq!(diagnosis.constant_features, ["colour"]);
-    assert_eq!(codes(&diagnosis), ["leak", "constant-features", "duplicates"], "{diagnosis}");
+    assert_eq!(codes(&diagnosis), ["leak", "duplicates", "constant-features"], "{diagnosis}");
     assert!(diagnosis.unwise());
 
     let mut log = Columns::healthy(500, 11);
