@@ -89,6 +89,7 @@ pub fn evaluate(
 /// q̂(x, a) and v̂(x).
 pub fn evaluate_columns(
     log: &Log,
+    columns: &[String],
     options: &EvaluateOptions,
     progress: &mut dyn FnMut(&'static str),
 ) -> Result<Report, PolicyError> {
@@ -104,6 +105,7 @@ pub fn evaluate_columns(
         progress("evaluating");
         let block = block?;
         let rewards = block.rewards.as_deref().unwrap_or_default();
+        check_columns(log, &block, columns)?;
         let mu = propensities(&block, estimated.as_deref(), first)?;
         first += block.n_rounds() as u64;
         let sample = |t: usize| {
@@ -117,6 +119,22 @@ pub fn evaluate_columns(
         evaluation.extend(&(0..block.n_rounds()).map(sample).collect::<Vec<_>>())?;
     }
     Ok(evaluation.report())
+}
+
+/// Refuses probabilities outside [0, 1] and values that are not finite.
+fn check_columns(log: &Log, block: &Block, columns: &[String]) -> Result<(), PolicyError> {
+    for (i, (values, column)) in block.extra.iter().zip(columns).enumerate() {
+        let (want, ok): (_, fn(f64) -> bool) = match i {
+            0 => ("a probability in [0, 1]", |v| (0.0..=1.0).contains(&v)),
+            _ => ("a finite number", f64::is_finite),
+        };
+        if let Some(t) = values.iter().position(|&v| !ok(v)) {
+            let place = block.places[t];
+            let path = log.path(place).unwrap_or(std::path::Path::new("-")).to_path_buf();
+            return Err(PolicyError::Value { path, line: place.line, column: column.clone(), want, got: values[t] });
+        }
+    }
+    Ok(())
 }
 
 /// The propensities of a log that has none.

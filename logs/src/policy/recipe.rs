@@ -2,7 +2,7 @@
 //!
 //! | preset | network | rewards | learning rate | β | when |
 //! |---|---|---|---|---|---|
-//! | `practical` | L = 3, m = 64, biases, uniform initialisation, output scale 1 | standardised | 1e-3 | 1 | the default |
+//! | `practical` | L = 3, m = 128, layer norm, uniform initialisation, output scale 1 | standardised | 1e-3 | 1 | the default |
 //! | `paper` | L = 2, m = 20, layer norm, equation (1) | as they are | 1e-3 | 1 | the paper's text |
 //! | `released-code` | L = 3, m = 20, biases, Λ per action, Λ after the step | as they are | 1e-3 | 1 | the code released with it |
 
@@ -301,17 +301,11 @@ impl Recipe {
         if let Some(net) = &self.net {
             return net.clone();
         }
-        let released = NetConfig {
-            depth: 3,
-            biases: true,
-            output_scale: OutputScale::One,
-            init: Init::Uniform,
-            ..NetConfig::default()
-        };
+        let plain = NetConfig { depth: 3, output_scale: OutputScale::One, init: Init::Uniform, ..NetConfig::default() };
         match self.preset {
-            Preset::Practical => NetConfig { width: 64, ..released },
+            Preset::Practical => NetConfig { width: 128, ..plain },
             Preset::Paper => NetConfig::default(),
-            Preset::ReleasedCode => released,
+            Preset::ReleasedCode => NetConfig { biases: true, ..plain },
         }
     }
 }
