@@ -1,6 +1,6 @@
 //! Which columns of a file are read, and how.
 
-use super::options::{LogOptions, Missing, Need, Want};
+use super::options::{Format, LogOptions, Missing, Need, Want};
 use super::schema::{Feature, Kind, Schema};
 use super::table::{Column, How, Part};
 
@@ -19,19 +19,32 @@ impl Plan {
     /// Reads the features of `schema` and those of its roles that are wanted.
     pub fn new(schema: &Schema, options: &LogOptions, want: Want) -> Plan {
         let roles = &schema.roles;
+        let nested = matches!(schema.format, Format::JsonRounds | Format::Dsjson);
         let mut columns = Vec::new();
         let mut add = |name: &Option<String>, part, how, wanted: bool| {
             if let Some(name) = name.as_ref().filter(|_| wanted) {
                 columns.push(Column { name: name.clone(), part, how });
             }
         };
-        let long = roles.round.is_some();
-        add(&roles.round, Part::Round, How::Text, true);
-        add(&roles.action, Part::Action, How::Text, want.outcome || long);
-        add(&roles.chosen, Part::Chosen, How::Truth, want.outcome);
+        let long = roles.round.is_some() || nested;
+        if nested {
+            // A line is a round: its rows are told apart and marked by the reader, whatever the keys are called.
+            for (name, part, how) in [
+                ("line", Part::Round, How::Text),
+                ("actions", Part::Action, How::Text),
+                ("chosen", Part::Chosen, How::Truth),
+            ] {
+                add(&Some(name.to_string()), part, how, want.outcome || part != Part::Chosen);
+            }
+        } else {
+            add(&roles.round, Part::Round, How::Text, true);
+            add(&roles.action, Part::Action, How::Text, want.outcome || long);
+            add(&roles.chosen, Part::Chosen, How::Truth, want.outcome);
+        }
         add(&roles.reward, Part::Reward, How::Outcome, want.outcome);
         add(&roles.propensity, Part::Propensity, How::Number, want.outcome && want.propensity != Need::None);
         add(&roles.eligible, Part::Eligible, How::List, !long);
+        add(&Some("pdrop".to_string()), Part::Count, How::Number, schema.format == Format::Dsjson);
         if options.position.is_some() {
             add(&Some("position".to_string()), Part::Position, How::Number, true);
         }
