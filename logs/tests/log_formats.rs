@@ -269,8 +269,8 @@ fn each_refusal_names_file_line_column_value_and_cure() {
         ),
         (
             "a.jsonl",
-            "{\"action\":1,\"reward\":0,\"x\":1}\n{\"action\":1,\"reward\":1,\"x\":true}\n",
-            "`a.jsonl`, line 2: column `x` must be a number, got `true`: or make it a category by `kinds`",
+            "{\"action\":1,\"reward\":0,\"x\":1}\n{\"action\":2,\"reward\":0,\"x\":1}\n{\"action\":1,\"reward\":1,\"x\":true}\n",
+            "`a.jsonl`, line 3: column `x` must be a number, got `true`: or make it a category by `kinds`",
         ),
         (
             "a.parquet",
@@ -411,6 +411,49 @@ fn json_rounds_and_a_long_table_give_the_same_contexts_even_with_new_actions() {
     assert_eq!(preparation.action_name(&block, 0, 0), "a");
     assert_eq!(preparation.action_name(&block, 1, 0), "new");
     assert_eq!(preparation.unseen(&block).offered, 1);
+}
+
+#[test]
+fn dsjson_gives_rounds_and_lines_that_are_no_decisions_are_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = concat!(
+        r#"{"_label_cost":-1,"_label_probability":0.8,"_label_Action":1,"_labelIndex":0,"a":[1,2],"p":[0.8,0.2],"c":{"user":{"age":3,"city":"Oslo"},"_multi":[{"item":{"price":1.5}},{"item":{"price":2}}]},"pdrop":0.5}"#,
+        "\n",
+        r#"{"RewardValue":1,"EventId":"x"}"#,
+        "\n",
+        r#"{"_label_cost":0,"_label_probability":0.2,"_label_Action":2,"_labelIndex":1,"a":[2,1],"p":[0.2,0.8],"c":{"user":{"age":4},"_multi":[{"item":{"price":1,"new":1}},{"item":{"price":3}}]}}"#,
+        "\n",
+    );
+    let log = open(folder.path(), "a.dsjson", text, &LogOptions { missing: Missing::Mean, ..LogOptions::default() });
+    let log = log.unwrap();
+    let (preparation, _) = Preparation::fit(&log, &PreparationConfig::raw()).unwrap();
+    assert_eq!(preparation.places(), ["user.age", "user.city=Oslo", "item.price", "item.new"]);
+    let block = log.blocks().next().unwrap().unwrap();
+    assert_eq!(log.skipped().not_decisions, 1);
+    assert_eq!(block.counts, Some(vec![2.0, 1.0]));
+    let logged = preparation.logged(&block).unwrap();
+    assert_eq!(logged.rewards(), [1.0, 0.0]);
+    assert_eq!(logged.propensities(), Some(&[0.8, 0.2][..]));
+    assert_eq!(logged.actions(), [0, 1]);
+    let rows = logged.contexts().rows(0..2);
+    assert_eq!(rows, [3., 1., 1.5, 1., 3., 1., 2., 1., 4., 0., 1., 1., 4., 0., 3., 1.]);
+}
+
+#[test]
+fn keys_of_json_rounds_may_have_any_accepted_name_or_one_that_is_given() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = r#"{"actions":[{"id":"a","v":1},{"id":"b","v":2}],"decision":"b","gain":1,"pscore":0.5}"#;
+    let roles = Roles { reward: Some("gain".into()), ..Roles::default() };
+    let options = LogOptions { roles, ..LogOptions::default() };
+    let log = open(folder.path(), "a.jsonl", text, &options).unwrap();
+    let block = log.blocks().next().unwrap().unwrap();
+    assert_eq!((block.rewards, block.propensities), (Some(vec![1.0]), Some(vec![0.5])));
+    // What the schema says is enough to read the log again, as it is and for a policy.
+    let stored = log.schema().to_options();
+    assert_eq!(stored.roles, options.roles);
+    let path = folder.path().join("a.jsonl");
+    let again = Log::open_as(&[path], &LogOptions::default(), Want::OUTCOMES, log.schema()).unwrap();
+    assert_eq!(again.blocks().next().unwrap().unwrap().rewards, Some(vec![1.0]));
 }
 
 #[test]

@@ -10,7 +10,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 
 use super::error::{LogError, listed};
-use super::json_rows::RoundSample;
+use super::json_rounds::Names;
+use super::json_rows::{RoundSample, json_names};
 use super::obd::{self, ObdColumn};
 use super::options::{Format, LogOptions, Need, Roles, Want};
 use super::schema::{Feature, Ignored, Kind, Schema};
@@ -105,6 +106,11 @@ const PROPENSITY: &[&str] = &["propensity", "probability", "action_prob", "prope
 const ELIGIBLE: &[&str] = &["eligible", "eligible_actions"];
 const ROUND: &[&str] = &["round"];
 const CHOSEN: &[&str] = &["chosen"];
+
+/// Whether a column or key of that name is found without being named.
+pub(crate) fn is_accepted(name: &str) -> bool {
+    [ACTION, REWARD, PROPENSITY].into_iter().flatten().any(|known| known.eq_ignore_ascii_case(name))
+}
 
 /// Looks for the columns of a table.
 struct Lookup<'a> {
@@ -269,7 +275,7 @@ pub(crate) fn round_roles(
     path: &Path,
     format: Format,
     sample: &RoundSample,
-    options: &LogOptions,
+    names: &Names,
     want: Want,
 ) -> Result<Roles, LogError> {
     let (action, reward, propensity) = match format {
@@ -287,9 +293,9 @@ pub(crate) fn round_roles(
         });
     }
     Ok(Roles {
-        action: name(&options.roles.action, action),
-        reward: name(&options.roles.reward, reward),
-        propensity: name(&options.roles.propensity, propensity).filter(|_| sample.propensity),
+        action: name(&names.chosen, action),
+        reward: name(&names.reward, reward),
+        propensity: name(&names.propensity, propensity).filter(|_| sample.propensity),
         ..Roles::default()
     })
 }
@@ -302,7 +308,7 @@ pub(crate) fn round_schema(
     options: &LogOptions,
     want: Want,
 ) -> Result<Schema, LogError> {
-    let roles = round_roles(path, format, sample, options, want)?;
+    let roles = round_roles(path, format, sample, &json_names(&options.roles, None), want)?;
     let names: Vec<&str> = sample.shared.names().into_iter().chain(sample.per_action.names()).collect();
     if let Some(name) = options.features.iter().flatten().find(|name| !names.contains(&name.as_str())) {
         let (path, name) = (path.to_path_buf(), name.clone());

@@ -16,12 +16,19 @@ use super::json_round::{JsonRound, RowProblem, Value};
 use super::json_rounds::{self, Names};
 use super::lines::Lines;
 use super::options::{Format, Roles};
+use super::schema::Schema;
 use super::sources::Source;
 use super::table::{Cells, Column, Part, Table, TableReader};
 
-/// The names of keys that a user has given.
-pub(crate) fn json_names(roles: &Roles) -> Names {
-    Names { chosen: roles.action.clone(), reward: roles.reward.clone(), propensity: roles.propensity.clone() }
+/// The keys that a user has named, or that a policy's log had; accepted names need not be said.
+pub(crate) fn json_names(named: &Roles, trained: Option<&Roles>) -> Names {
+    let trained = trained.map(Schema::unusual).unwrap_or_default();
+    let pick = |named: &Option<String>, trained: Option<String>| named.clone().or(trained);
+    Names {
+        chosen: pick(&named.action, trained.action),
+        reward: pick(&named.reward, trained.reward),
+        propensity: pick(&named.propensity, trained.propensity),
+    }
 }
 
 /// Rounds of a text, as rows.

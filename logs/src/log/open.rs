@@ -50,7 +50,7 @@ impl Log {
     pub fn open(paths: &[PathBuf], options: &LogOptions, want: Want) -> Result<Log, LogError> {
         let mut sources = Sources::find(paths, options.format)?;
         let first = &sources.files[0];
-        let schema = match sample(&sources, options)? {
+        let schema = match sample(&sources, options, None)? {
             Sampled::Rounds(sample) => infer::round_schema(&first.path, sources.format, &sample, options, want)?,
             Sampled::Rows(sample) => {
                 let known = |name: &str| sample.names().contains(&name);
@@ -76,8 +76,11 @@ impl Log {
     pub fn open_as(paths: &[PathBuf], options: &LogOptions, want: Want, schema: &Schema) -> Result<Log, LogError> {
         let sources = Sources::find(paths, options.format)?;
         let first = &sources.files[0];
-        let roles = match sample(&sources, options)? {
-            Sampled::Rounds(sample) => infer::round_roles(&first.path, sources.format, &sample, options, want)?,
+        let roles = match sample(&sources, options, Some(schema))? {
+            Sampled::Rounds(sample) => {
+                let names = json_names(&options.roles, Some(&schema.roles));
+                infer::round_roles(&first.path, sources.format, &sample, &names, want)?
+            }
             Sampled::Rows(sample) => {
                 let named = roles_known(&options.roles, &schema.roles, &sample);
                 let long = schema.is_long() || !schema.per_action.is_empty();
@@ -137,14 +140,15 @@ enum Sampled {
     Rounds(RoundSample),
 }
 
-fn sample(sources: &Sources, options: &LogOptions) -> Result<Sampled, LogError> {
+fn sample(sources: &Sources, options: &LogOptions, policy: Option<&Schema>) -> Result<Sampled, LogError> {
     let (first, format) = (&sources.files[0], sources.format);
     let sampled = match format {
         Format::Csv | Format::Tsv | Format::OpenBandit => Sampled::Rows(Separated::sample(first, format, SAMPLE)?),
         Format::JsonLines => Sampled::Rows(JsonLines::sample(first, SAMPLE)?),
         Format::Parquet => Sampled::Rows(Columnar::sample(first, SAMPLE)?),
         Format::JsonRounds | Format::Dsjson => {
-            Sampled::Rounds(JsonRows::sample(first, format, &json_names(&options.roles), SAMPLE)?)
+            let names = json_names(&options.roles, policy.map(|schema| &schema.roles));
+            Sampled::Rounds(JsonRows::sample(first, format, &names, SAMPLE)?)
         }
     };
     match &sampled {

@@ -10,7 +10,7 @@ use super::block::{Block, Place};
 use super::columnar::Columnar;
 use super::error::{LogError, Problem};
 use super::json_lines::JsonLines;
-use super::json_rows::{JsonRows, json_names};
+use super::json_rows::JsonRows;
 use super::open::Inner;
 use super::options::Format;
 use super::rounds;
@@ -201,7 +201,7 @@ fn open_table(log: &Inner, file: usize) -> Result<Box<dyn TableReader>, LogError
         }
         Format::JsonLines => Box::new(JsonLines::open(source, number, columns, read)?),
         Format::JsonRounds | Format::Dsjson => {
-            let names = json_names(&log.schema.roles);
+            let names = log.plan.names.clone();
             Box::new(JsonRows::open(source, number, format, names, columns, read)?)
         }
         Format::Parquet => Box::new(Columnar::open(source, number, columns, read)?),

@@ -1,5 +1,7 @@
 //! Which columns of a file are read, and how.
 
+use super::json_rounds::Names;
+use super::json_rows::json_names;
 use super::options::{Format, LogOptions, Missing, Need, Want};
 use super::schema::{Feature, Kind, Schema};
 use super::table::{Column, How, Part};
@@ -11,6 +13,8 @@ pub(crate) struct Plan {
     pub want: Want,
     pub missing: Missing,
     pub long: bool,
+    /// Keys of rounds in JSON.
+    pub names: Names,
     /// The only position to read, of the Open Bandit Dataset.
     pub position: Option<u32>,
 }
@@ -19,7 +23,7 @@ impl Plan {
     /// Reads the features of `schema` and those of its roles that are wanted.
     pub fn new(schema: &Schema, options: &LogOptions, want: Want) -> Plan {
         let roles = &schema.roles;
-        let nested = matches!(schema.format, Format::JsonRounds | Format::Dsjson);
+        let nested = schema.is_nested();
         let mut columns = Vec::new();
         let mut add = |name: &Option<String>, part, how, wanted: bool| {
             if let Some(name) = name.as_ref().filter(|_| wanted) {
@@ -64,7 +68,8 @@ impl Plan {
             part: Part::Extra,
             how: How::Number,
         }));
-        Plan { columns, want, missing: schema.missing, long, position: options.position }
+        let names = json_names(&options.roles, Some(roles));
+        Plan { columns, want, names, missing: schema.missing, long, position: options.position }
     }
 
     /// The place of the column with a role, if it is read.
