@@ -7,6 +7,7 @@ use neuralcb::LoggedData;
 use neuralcb::policy::BehaviourConfig;
 use neuralcb_experiments::{Dataset, Figure, Library, Preset, Problem, Settings, behaviour_name};
 use neuralcb_logs::datasets::cache_dir;
+use neuralcb_logs::log::write_parquet;
 use neuralcb_logs::{atomic, write_log};
 
 use crate::args;
@@ -30,7 +31,7 @@ pub struct Args {
     /// (one vector per round: a line per round)
     #[arg(long, default_value = "paper", value_parser = args::preset)]
     preset: Preset,
-    /// The CSV file to write, or `-` for standard output
+    /// The file to write: CSV, or Parquet where the name ends with .parquet; `-` for CSV on standard output
     #[arg(long)]
     out: PathBuf,
 }
@@ -45,7 +46,8 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         }
         return Ok(());
     }
-    atomic::write_with(&args.out, |to| write_log(&log, to))?;
+    let parquet = args.out.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("parquet"));
+    atomic::write_with(&args.out, |to| if parquet { write_parquet(&log, to) } else { write_log(&log, to) })?;
     let (mean, policy) = (log.rewards().iter().sum::<f64>() / args.n as f64, behaviour_name(&args.behaviour));
     eprintln!("{} rounds of {} under {policy}, mean reward {mean:.4}: {}", args.n, args.dataset, args.out.display());
     Ok(())

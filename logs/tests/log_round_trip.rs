@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use neuralcb::{Contexts, Eligible, Encoding, Layout, LoggedData, Standardiser};
-use neuralcb_logs::log::{Log, LogOptions, Preparation, PreparationConfig, Want};
+use neuralcb_logs::log::{BLOCK, Log, LogOptions, Preparation, PreparationConfig, Want, write_parquet};
 use neuralcb_logs::write_log;
 
 /// Numbers that a generator of its own makes, so that the test needs no other crate: 24 bits, exact in f32.
@@ -44,11 +44,14 @@ fn logged(contexts: Contexts) -> LoggedData {
     LoggedData::new(contexts, actions, rewards, Some(propensities)).unwrap()
 }
 
-fn written(log: &LoggedData, folder: &Path) -> PathBuf {
-    let path = folder.join("log.csv");
-    let mut text = Vec::new();
-    write_log(log, &mut text).unwrap();
-    fs::write(&path, text).unwrap();
+fn written(log: &LoggedData, folder: &Path, name: &str) -> PathBuf {
+    let path = folder.join(name);
+    let mut bytes = Vec::new();
+    match name.ends_with("parquet") {
+        true => write_parquet(log, &mut bytes).unwrap(),
+        false => write_log(log, &mut bytes).unwrap(),
+    }
+    fs::write(&path, bytes).unwrap();
     path
 }
 
@@ -81,25 +84,30 @@ fn assert_same(log: &LoggedData, parts: &[LoggedData]) {
 fn a_simulated_log_of_shared_contexts_reads_back_bit_by_bit() {
     let folder = tempfile::tempdir().unwrap();
     let log = shared(20_000);
-    let parts = read_back(&written(&log, folder.path()));
-    assert_eq!(parts.len(), 3);
-    assert_same(&log, &parts);
+    for name in ["log.csv", "log.parquet"] {
+        let parts = read_back(&written(&log, folder.path(), name));
+        assert_eq!(parts.len(), 3);
+        assert_same(&log, &parts);
+    }
 }
 
 #[test]
 fn a_simulated_log_of_contexts_per_action_reads_back_bit_by_bit() {
     let folder = tempfile::tempdir().unwrap();
     let log = per_action(40_000);
-    let parts = read_back(&written(&log, folder.path()));
-    assert!(parts.iter().all(|part| part.n_rounds() <= neuralcb_logs::log::BLOCK));
-    assert_same(&log, &parts);
+    for name in ["log.csv", "log.parquet"] {
+        let parts = read_back(&written(&log, folder.path(), name));
+        assert!(parts.iter().all(|part| part.n_rounds() <= BLOCK));
+        assert_same(&log, &parts);
+    }
 }
 
 #[test]
 fn the_standardiser_is_that_of_the_library() {
     let folder = tempfile::tempdir().unwrap();
     let log = shared(20_000);
-    let path = written(&log, folder.path());
+    // Parquet keeps single precision; text is read as the decimal that it is, which differs in the ninth digit.
+    let path = written(&log, folder.path(), "log.parquet");
     let file = Log::open(&[path], &LogOptions::default(), Want::OUTCOMES).unwrap();
     let config = PreparationConfig { intercept: false, unit_norm: false, ..PreparationConfig::default() };
     let (preparation, _) = Preparation::fit(&file, &config).unwrap();

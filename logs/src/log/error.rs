@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use thiserror::Error;
 
 use super::block::Place;
+use super::json_round::RowProblem;
+use super::obd::ObdError;
 use crate::error::FileError;
 
 /// Why a log cannot be read or prepared. The message is complete: culprit, place, what is allowed, cure.
@@ -128,6 +130,17 @@ pub enum LogError {
         /// The type found.
         got: String,
     },
+    /// A folder of the Open Bandit Dataset that is no log.
+    #[error(transparent)]
+    OpenBandit(#[from] ObdError),
+    /// More features than the program is made for.
+    #[error("`{path}` has more than {max} different features: choose some by `features`")]
+    TooManyFeatures {
+        /// The file in question.
+        path: PathBuf,
+        /// How many are allowed.
+        max: usize,
+    },
     /// A Parquet file that cannot be decoded.
     #[error("cannot read `{path}` as Parquet: {message}")]
     Parquet {
@@ -207,29 +220,31 @@ pub enum LogError {
 }
 
 /// What is wrong with a row.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Problem {
-    /// The column, if it is one column's fault.
-    pub column: Option<String>,
-    /// What must stand there.
-    pub want: &'static str,
-    /// What was found.
-    pub got: String,
-    /// What to do about it; may be empty.
-    pub cure: &'static str,
+#[derive(Debug, Clone, PartialEq, Error)]
+pub enum Problem {
+    /// A value of a table, or the row itself.
+    #[error("{}must be {want}, got `{got}`{}", named(.column), after(.cure))]
+    Value {
+        /// The column, if it is one column's fault.
+        column: Option<String>,
+        /// What must stand there.
+        want: &'static str,
+        /// What was found.
+        got: String,
+        /// What to do about it; may be empty.
+        cure: &'static str,
+    },
+    /// A line of JSON.
+    #[error(transparent)]
+    Json(#[from] RowProblem),
 }
 
-impl fmt::Display for Problem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(column) = &self.column {
-            write!(f, "column `{column}` ")?;
-        }
-        write!(f, "must be {}, got `{}`", self.want, self.got)?;
-        if !self.cure.is_empty() {
-            write!(f, ": {}", self.cure)?;
-        }
-        Ok(())
-    }
+fn named(column: &Option<String>) -> String {
+    column.as_ref().map_or_else(String::new, |column| format!("column `{column}` "))
+}
+
+fn after(cure: &str) -> String {
+    if cure.is_empty() { String::new() } else { format!(": {cure}") }
 }
 
 impl fmt::Display for Place {

@@ -10,6 +10,9 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 
 use super::error::{LogError, listed};
+use super::json_rounds::Names;
+use super::json_rows::{RoundSample, json_names};
+use super::obd::{self, ObdColumn};
 use super::options::{Format, LogOptions, Need, Roles, Want};
 use super::schema::{Feature, Ignored, Kind, Schema};
 
@@ -20,7 +23,7 @@ pub(crate) const SAMPLE: usize = 10_000;
 const FEW: u64 = 100;
 
 /// What the first rows of a table hold.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Sample {
     pub rows: usize,
     pub columns: Vec<Sampled>,
@@ -103,6 +106,11 @@ const PROPENSITY: &[&str] = &["propensity", "probability", "action_prob", "prope
 const ELIGIBLE: &[&str] = &["eligible", "eligible_actions"];
 const ROUND: &[&str] = &["round"];
 const CHOSEN: &[&str] = &["chosen"];
+
+/// Whether a column or key of that name is found without being named.
+pub(crate) fn is_accepted(name: &str) -> bool {
+    [ACTION, REWARD, PROPENSITY].into_iter().flatten().any(|known| known.eq_ignore_ascii_case(name))
+}
 
 /// Looks for the columns of a table.
 struct Lookup<'a> {
@@ -225,8 +233,14 @@ pub(crate) fn schema(
             .flatten()
             .collect();
     taken.extend(&options.extra);
-    let mut features = Vec::new();
-    let mut ignored = Vec::new();
+    let (features, ignored) = features(sample, options, &taken);
+    let (shared, per_action) = if roles.round.is_some() { (Vec::new(), features) } else { (features, Vec::new()) };
+    Ok(Schema { format, shared, per_action, roles, missing: options.missing, ignored })
+}
+
+/// The columns that are features, and those that are not.
+fn features(sample: &Sample, options: &LogOptions, taken: &[&String]) -> (Vec<Feature>, Vec<Ignored>) {
+    let (mut features, mut ignored) = (Vec::new(), Vec::new());
     for column in &sample.columns {
         let name = &column.name;
         let kind = options.kinds.get(name).copied();
@@ -253,6 +267,77 @@ pub(crate) fn schema(
     if let Some(asked) = &options.features {
         features.sort_by_key(|feature| asked.iter().position(|name| *name == feature.name));
     }
-    let (shared, per_action) = if roles.round.is_some() { (Vec::new(), features) } else { (features, Vec::new()) };
+    (features, ignored)
+}
+
+/// The roles of rounds in JSON, by the keys that tell them.
+pub(crate) fn round_roles(
+    path: &Path,
+    format: Format,
+    sample: &RoundSample,
+    names: &Names,
+    want: Want,
+) -> Result<Roles, LogError> {
+    let (action, reward, propensity) = match format {
+        Format::Dsjson => ("_labelIndex", "_label_cost", "_label_probability"),
+        _ => ("chosen", "reward", "propensity"),
+    };
+    let name = |named: &Option<String>, key: &str| Some(named.clone().unwrap_or_else(|| key.to_string()));
+    if want.propensity == Need::Required && !sample.propensity {
+        return Err(LogError::NoColumn {
+            path: path.to_path_buf(),
+            role: "propensity",
+            wanted: listed(PROPENSITY),
+            found: "none in the first rounds".to_string(),
+            option: "propensity",
+        });
+    }
+    Ok(Roles {
+        action: name(&names.chosen, action),
+        reward: name(&names.reward, reward),
+        propensity: name(&names.propensity, propensity).filter(|_| sample.propensity),
+        ..Roles::default()
+    })
+}
+
+/// The schema of rounds in JSON.
+pub(crate) fn round_schema(
+    path: &Path,
+    format: Format,
+    sample: &RoundSample,
+    options: &LogOptions,
+    want: Want,
+) -> Result<Schema, LogError> {
+    let roles = round_roles(path, format, sample, &json_names(&options.roles, None), want)?;
+    let names: Vec<&str> = sample.shared.names().into_iter().chain(sample.per_action.names()).collect();
+    if let Some(name) = options.features.iter().flatten().find(|name| !names.contains(&name.as_str())) {
+        let (path, name) = (path.to_path_buf(), name.clone());
+        return Err(LogError::NoFeature { path, name, found: listed(&names) });
+    }
+    let (shared, mut ignored) = features(&sample.shared, options, &[]);
+    let (per_action, more) = features(&sample.per_action, options, &[]);
+    ignored.extend(more);
     Ok(Schema { format, shared, per_action, roles, missing: options.missing, ignored })
+}
+
+/// Options for a log of the Open Bandit Dataset, where the user has said nothing else.
+pub(crate) fn open_bandit(sample: &Sample, options: &LogOptions) -> LogOptions {
+    let mut options = options.clone();
+    for column in &sample.columns {
+        let name = column.name.clone();
+        match obd::column(&name) {
+            Some(ObdColumn::Action) => options.roles.action = options.roles.action.or(Some(name)),
+            Some(ObdColumn::Reward) => options.roles.reward = options.roles.reward.or(Some(name)),
+            Some(ObdColumn::Time) => options.ignore.push(name),
+            Some(ObdColumn::Position) if options.position.is_some() => options.ignore.push(name),
+            Some(ObdColumn::Position | ObdColumn::User) => {
+                options.kinds.entry(name).or_insert(Kind::Category);
+            }
+            Some(ObdColumn::Affinity) => {
+                options.kinds.entry(name).or_insert(Kind::Number);
+            }
+            Some(ObdColumn::Index | ObdColumn::Propensity) | None => {}
+        }
+    }
+    options
 }

@@ -4,12 +4,16 @@
 //! them afterwards, by the [`Preparation`] that a policy keeps.
 
 mod block;
+mod columnar;
 pub mod dsjson;
 mod error;
 mod infer;
 mod json;
+mod json_lines;
 mod json_round;
 pub mod json_rounds;
+mod json_rows;
+mod lines;
 pub mod obd;
 mod open;
 mod options;
@@ -21,6 +25,7 @@ mod schema;
 mod separated;
 mod sources;
 mod table;
+mod write_parquet;
 
 pub use block::{Block, Categories, Offered, Place, Values};
 pub use error::{LogError, Problem};
@@ -33,3 +38,4 @@ pub use preparation::{
     ActionSummary, LogSummary, Preparation, PreparationConfig, PropensitySummary, StoredError, Unseen,
 };
 pub use schema::{Feature, Ignored, Kind, Schema};
+pub use write_parquet::{ParquetLog, write_parquet};

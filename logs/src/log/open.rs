@@ -5,8 +5,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::block::Place;
+use super::columnar::Columnar;
 use super::error::LogError;
 use super::infer::{self, SAMPLE, Sample};
+use super::json_lines::JsonLines;
+use super::json_rows::{JsonRows, RoundSample, json_names};
 use super::options::{Format, LogOptions, Missing, Roles, Want};
 use super::pass::{Blocks, Skipped};
 use super::plan::Plan;
@@ -45,9 +48,25 @@ impl Log {
     /// Opens the log in `paths`: files, folders, or `-` for standard input. What the columns are is inferred, except
     /// where `options` say it.
     pub fn open(paths: &[PathBuf], options: &LogOptions, want: Want) -> Result<Log, LogError> {
-        let sources = Sources::find(paths, options.format)?;
-        let sample = sample(&sources)?;
-        let schema = infer::schema(&sources.files[0].path, sources.format, &sample, options, want)?;
+        let mut sources = Sources::find(paths, options.format)?;
+        let first = &sources.files[0];
+        let schema = match sample(&sources, options, None)? {
+            Sampled::Rounds(sample) => infer::round_schema(&first.path, sources.format, &sample, options, want)?,
+            Sampled::Rows(sample) => {
+                let known = |name: &str| sample.names().contains(&name);
+                let unnamed = options.roles.action.is_none() && options.format.is_none();
+                if sources.format == Format::Csv && unnamed && ["item_id", "position", "click"].into_iter().all(known) {
+                    sources.format = Format::OpenBandit;
+                }
+                match sources.format {
+                    Format::OpenBandit => {
+                        let options = infer::open_bandit(&sample, options);
+                        infer::schema(&first.path, sources.format, &sample, &options, want)?
+                    }
+                    _ => infer::schema(&first.path, sources.format, &sample, options, want)?,
+                }
+            }
+        };
         let plan = Plan::new(&schema, options, want);
         Ok(Log::new(sources, schema, plan, options))
     }
@@ -56,10 +75,18 @@ impl Log {
     /// order and format they come.
     pub fn open_as(paths: &[PathBuf], options: &LogOptions, want: Want, schema: &Schema) -> Result<Log, LogError> {
         let sources = Sources::find(paths, options.format)?;
-        let sample = sample(&sources)?;
-        let named = roles_known(&options.roles, &schema.roles, &sample);
-        let long = schema.is_long() || !schema.per_action.is_empty();
-        let roles = infer::roles(&sources.files[0].path, &sample, &named, want, Some(long))?;
+        let first = &sources.files[0];
+        let roles = match sample(&sources, options, Some(schema))? {
+            Sampled::Rounds(sample) => {
+                let names = json_names(&options.roles, Some(&schema.roles));
+                infer::round_roles(&first.path, sources.format, &sample, &names, want)?
+            }
+            Sampled::Rows(sample) => {
+                let named = roles_known(&options.roles, &schema.roles, &sample);
+                let long = schema.is_long() || !schema.per_action.is_empty();
+                infer::roles(&first.path, &sample, &named, want, Some(long))?
+            }
+        };
         let missing = if schema.missing == Missing::Mean { Missing::Mean } else { options.missing };
         let schema = Schema { format: sources.format, roles, missing, ignored: Vec::new(), ..schema.clone() };
         let plan = Plan::new(&schema, options, want);
@@ -112,15 +139,28 @@ impl Log {
     }
 }
 
-fn sample(sources: &Sources) -> Result<Sample, LogError> {
-    let first = &sources.files[0];
-    let sample = match sources.format {
-        Format::Csv | Format::Tsv | Format::OpenBandit => Separated::sample(first, sources.format, SAMPLE)?,
-        _ => todo!(),
+/// What the first rows of a log hold.
+enum Sampled {
+    Rows(Sample),
+    Rounds(RoundSample),
+}
+
+fn sample(sources: &Sources, options: &LogOptions, policy: Option<&Schema>) -> Result<Sampled, LogError> {
+    let (first, format) = (&sources.files[0], sources.format);
+    let sampled = match format {
+        Format::Csv | Format::Tsv | Format::OpenBandit => Sampled::Rows(Separated::sample(first, format, SAMPLE)?),
+        Format::JsonLines => Sampled::Rows(JsonLines::sample(first, SAMPLE)?),
+        Format::Parquet => Sampled::Rows(Columnar::sample(first, SAMPLE)?),
+        Format::JsonRounds | Format::Dsjson => {
+            let names = json_names(&options.roles, policy.map(|schema| &schema.roles));
+            Sampled::Rounds(JsonRows::sample(first, format, &names, SAMPLE)?)
+        }
     };
-    match sample.rows {
-        0 => Err(LogError::Empty { path: first.path.clone() }),
-        _ => Ok(sample),
+    match &sampled {
+        Sampled::Rows(Sample { rows: 0, .. }) | Sampled::Rounds(RoundSample { shared: Sample { rows: 0, .. }, .. }) => {
+            Err(LogError::Empty { path: first.path.clone() })
+        }
+        _ => Ok(sampled),
     }
 }
 

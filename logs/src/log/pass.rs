@@ -7,7 +7,10 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread::{self, JoinHandle};
 
 use super::block::{Block, Place};
+use super::columnar::Columnar;
 use super::error::{LogError, Problem};
+use super::json_lines::JsonLines;
+use super::json_rows::JsonRows;
 use super::open::Inner;
 use super::options::Format;
 use super::rounds;
@@ -19,6 +22,9 @@ pub const BLOCK: usize = 8192;
 
 /// Rows of a long table that are held at a time.
 const LONG_ROWS: usize = 1 << 16;
+
+/// Numbers and words of a table that are held at a time, so that many columns make for fewer rows.
+const CELLS: usize = 1 << 23;
 
 /// Blocks that wait to be used while the next is read.
 const AHEAD: usize = 2;
@@ -35,6 +41,8 @@ pub struct Skipped {
     pub first: Vec<String>,
     /// Lines that are no decisions, which is no fault.
     pub not_decisions: u64,
+    /// Values of features that the schema does not know.
+    pub unknown_features: u64,
 }
 
 /// The state of a reading, on whichever thread it happens.
@@ -82,7 +90,7 @@ impl Pass {
 
     fn read_flat(&mut self) -> Result<(), LogError> {
         let mut table = Table::new(&self.log.plan.columns);
-        self.fill(&mut table, BLOCK)?;
+        self.fill(&mut table, rows_of(BLOCK, self.log.plan.columns.len()))?;
         self.take(table)
     }
 
@@ -90,18 +98,25 @@ impl Pass {
         let log = Arc::clone(&self.log);
         let columns = &log.plan.columns;
         let mut table = self.rest.take().unwrap_or_else(|| Table::new(columns));
-        self.fill(&mut table, LONG_ROWS)?;
+        self.fill(&mut table, rows_of(LONG_ROWS, columns.len()))?;
         let mut starts = rounds::boundaries(&table, &log.plan);
         if !self.ended {
             starts.pop();
             let last = starts.last().copied().unwrap_or(0);
             if last == 0 {
-                let want = "a round of fewer than 65,536 rows";
-                let problem = Problem { column: log.schema.roles.round.clone(), want, got: "more".into(), cure: "" };
+                let want = "a round of fewer rows than are held at a time";
+                let problem = Problem::Value {
+                    column: log.schema.roles.round.clone(),
+                    want,
+                    got: format!("at least {}", table.n_rows()),
+                    cure: "",
+                };
                 return Err(self.row_error(table.places[0], problem));
             }
             self.rest = Some(table.select(columns, |row| row >= last));
         }
+        self.skipped.not_decisions += std::mem::take(&mut table.not_decisions);
+        self.skipped.unknown_features += std::mem::take(&mut table.unknown);
         let n_rounds = starts.len() - 1;
         if n_rounds <= BLOCK && self.rest.is_none() {
             return self.take(table);
@@ -124,9 +139,8 @@ impl Pass {
                 self.reader = Some(open_table(&self.log, self.next_file)?);
                 self.next_file += 1;
             }
-            let wanted = rows - table.n_rows();
             if let Some(reader) = &mut self.reader
-                && reader.fill(table, wanted)? < wanted
+                && !reader.fill(table, rows)?
             {
                 self.reader = None;
             }
@@ -136,11 +150,14 @@ impl Pass {
 
     /// Puts rows into rounds, and counts those that are bad.
     fn take(&mut self, table: Table) -> Result<(), LogError> {
+        self.skipped.not_decisions += table.not_decisions;
+        self.skipped.unknown_features += table.unknown;
         let plan = &self.log.plan;
         let (block, bad) = if plan.long { rounds::long(table, plan) } else { rounds::flat(table, plan) };
         for (place, problem) in bad {
             self.skip(place, problem)?;
         }
+        self.log.report(&self.skipped);
         if block.n_rounds() > 0 {
             self.ready.push_back(block);
         }
@@ -160,7 +177,6 @@ impl Pass {
         if self.skipped.first.len() < KEPT {
             self.skipped.first.push(error.to_string());
         }
-        self.log.report(&self.skipped);
         Ok(())
     }
 
@@ -171,6 +187,11 @@ impl Pass {
     }
 }
 
+/// How many of `most` rows are held where they have so many columns.
+fn rows_of(most: usize, columns: usize) -> usize {
+    most.min(CELLS / columns.max(1)).max(64)
+}
+
 fn open_table(log: &Inner, file: usize) -> Result<Box<dyn TableReader>, LogError> {
     let (source, columns) = (&log.sources.files[file], &log.plan.columns);
     let (format, number, read) = (log.sources.format, file as u32, Arc::clone(&log.read));
@@ -178,7 +199,12 @@ fn open_table(log: &Inner, file: usize) -> Result<Box<dyn TableReader>, LogError
         Format::Csv | Format::Tsv | Format::OpenBandit => {
             Box::new(Separated::open(source, number, format, columns, read)?)
         }
-        _ => todo!(),
+        Format::JsonLines => Box::new(JsonLines::open(source, number, columns, read)?),
+        Format::JsonRounds | Format::Dsjson => {
+            let names = log.plan.names.clone();
+            Box::new(JsonRows::open(source, number, format, names, columns, read)?)
+        }
+        Format::Parquet => Box::new(Columnar::open(source, number, columns, read)?),
     })
 }
 

@@ -1,6 +1,8 @@
 //! Which columns of a file are read, and how.
 
-use super::options::{LogOptions, Missing, Need, Want};
+use super::json_rounds::Names;
+use super::json_rows::json_names;
+use super::options::{Format, LogOptions, Missing, Need, Want};
 use super::schema::{Feature, Kind, Schema};
 use super::table::{Column, How, Part};
 
@@ -11,6 +13,8 @@ pub(crate) struct Plan {
     pub want: Want,
     pub missing: Missing,
     pub long: bool,
+    /// Keys of rounds in JSON.
+    pub names: Names,
     /// The only position to read, of the Open Bandit Dataset.
     pub position: Option<u32>,
 }
@@ -19,19 +23,32 @@ impl Plan {
     /// Reads the features of `schema` and those of its roles that are wanted.
     pub fn new(schema: &Schema, options: &LogOptions, want: Want) -> Plan {
         let roles = &schema.roles;
+        let nested = schema.is_nested();
         let mut columns = Vec::new();
         let mut add = |name: &Option<String>, part, how, wanted: bool| {
             if let Some(name) = name.as_ref().filter(|_| wanted) {
                 columns.push(Column { name: name.clone(), part, how });
             }
         };
-        let long = roles.round.is_some();
-        add(&roles.round, Part::Round, How::Text, true);
-        add(&roles.action, Part::Action, How::Text, want.outcome || long);
-        add(&roles.chosen, Part::Chosen, How::Truth, want.outcome);
+        let long = roles.round.is_some() || nested;
+        if nested {
+            // A line is a round: its rows are told apart and marked by the reader, whatever the keys are called.
+            for (name, part, how) in [
+                ("line", Part::Round, How::Text),
+                ("actions", Part::Action, How::Text),
+                ("chosen", Part::Chosen, How::Truth),
+            ] {
+                add(&Some(name.to_string()), part, how, want.outcome || part != Part::Chosen);
+            }
+        } else {
+            add(&roles.round, Part::Round, How::Text, true);
+            add(&roles.action, Part::Action, How::Text, want.outcome || long);
+            add(&roles.chosen, Part::Chosen, How::Truth, want.outcome);
+        }
         add(&roles.reward, Part::Reward, How::Outcome, want.outcome);
         add(&roles.propensity, Part::Propensity, How::Number, want.outcome && want.propensity != Need::None);
         add(&roles.eligible, Part::Eligible, How::List, !long);
+        add(&Some("pdrop".to_string()), Part::Count, How::Number, schema.format == Format::Dsjson);
         if options.position.is_some() {
             add(&Some("position".to_string()), Part::Position, How::Number, true);
         }
@@ -51,7 +68,8 @@ impl Plan {
             part: Part::Extra,
             how: How::Number,
         }));
-        Plan { columns, want, missing: schema.missing, long, position: options.position }
+        let names = json_names(&options.roles, Some(roles));
+        Plan { columns, want, names, missing: schema.missing, long, position: options.position }
     }
 
     /// The place of the column with a role, if it is read.

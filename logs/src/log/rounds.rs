@@ -14,7 +14,11 @@ use super::table::{Cells, Part, Table, Words};
 pub(crate) type Rounds = (Block, Vec<(Place, Problem)>);
 
 fn problem(plan: &Plan, column: usize, want: &'static str, got: String) -> Problem {
-    Problem { column: Some(plan.columns[column].name.clone()), want, got, cure: "" }
+    cured(plan, column, want, got, "")
+}
+
+fn cured(plan: &Plan, column: usize, want: &'static str, got: String, cure: &'static str) -> Problem {
+    Problem::Value { column: Some(plan.columns[column].name.clone()), want, got, cure }
 }
 
 fn written(value: f64) -> String {
@@ -39,7 +43,7 @@ fn check_features(table: &Table, plan: &Plan, bad: &mut Vec<(usize, Problem)>) {
                 (true, Part::Extra) => (row, problem(plan, i, "a number", String::new())),
                 (true, _) => {
                     let cure = "fill it in, or take the mean of the column by `missing = \"mean\"`";
-                    (row, Problem { cure, ..problem(plan, i, "a number", String::new()) })
+                    (row, cured(plan, i, "a number", String::new(), cure))
                 }
                 _ => (row, problem(plan, i, "a finite number, at most 3.4e38 in size", written(v))),
             });
@@ -60,7 +64,7 @@ fn check_outcome(table: &Table, plan: &Plan, row: usize, bad: &mut Vec<(usize, P
         && !(v > 0.0 && v <= 1.0)
     {
         let cure = "correct it, or leave the column out of `propensity`";
-        bad.push((row, Problem { cure, ..problem(plan, i, "a probability above 0 and at most 1", written(v)) }));
+        bad.push((row, cured(plan, i, "a probability above 0 and at most 1", written(v), cure)));
     }
 }
 
@@ -250,6 +254,10 @@ fn long_block(table: Table, plan: &Plan, starts: Vec<usize>) -> Block {
                 });
             }
             (Part::Reward, Cells::Numbers(rewards)) => block.rewards = Some(at(outcome, &rewards)),
+            (Part::Count, Cells::Numbers(counts)) => {
+                let counts = at(firsts, &counts);
+                block.counts = counts.iter().any(|&count| count != 1.0).then_some(counts);
+            }
             (Part::Propensity, Cells::Numbers(p)) => block.propensities = Some(at(outcome, &p)),
             (Part::Extra, Cells::Numbers(numbers)) => block.extra.push(at(outcome, &numbers)),
             (Part::Shared, Cells::Numbers(numbers)) => block.shared.push(Values::Numbers(at(firsts, &numbers))),

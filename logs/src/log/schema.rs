@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::infer;
 use super::options::{Format, LogOptions, Missing, Roles};
 
 /// What values a feature has.
@@ -74,8 +75,27 @@ impl Schema {
             features: Some(features.iter().map(|feature| feature.name.clone()).collect()),
             kinds: features.iter().map(|feature| (feature.name.clone(), feature.kind)).collect(),
             missing: self.missing,
-            roles: self.roles.clone(),
+            roles: if self.is_nested() { Schema::unusual(&self.roles) } else { self.roles.clone() },
             ..LogOptions::default()
+        }
+    }
+
+    /// Whether a line of the log is a round with its own actions.
+    pub(crate) fn is_nested(&self) -> bool {
+        matches!(self.format, Format::JsonRounds | Format::Dsjson)
+    }
+
+    /// Keys of rounds in JSON that are not found without being named.
+    pub(crate) fn unusual(roles: &Roles) -> Roles {
+        let known = ["chosen", "_labelIndex", "_label_cost", "_label_probability"];
+        let unusual = |name: &Option<String>| {
+            name.clone().filter(|name| !known.contains(&name.as_str()) && !infer::is_accepted(name))
+        };
+        Roles {
+            action: unusual(&roles.action),
+            reward: unusual(&roles.reward),
+            propensity: unusual(&roles.propensity),
+            ..Roles::default()
         }
     }
 

@@ -88,17 +88,19 @@ impl Separated {
 }
 
 impl TableReader for Separated {
-    fn fill(&mut self, table: &mut Table, rows: usize) -> Result<usize, LogError> {
-        for done in 0..rows {
+    fn fill(&mut self, table: &mut Table, rows: usize) -> Result<bool, LogError> {
+        while table.n_rows() < rows {
             if !self.next()? {
-                return Ok(done);
+                return Ok(false);
             }
             let line = self.record.position().map_or(0, |position| position.line());
             let place = Place { file: self.file, line };
             if self.record.len() != self.n_fields {
                 let got = format!("{} instead of {}", self.record.len(), self.n_fields);
-                table
-                    .push_bad(place, Problem { column: None, want: "as many fields as the header has", got, cure: "" });
+                table.push_bad(
+                    place,
+                    Problem::Value { column: None, want: "as many fields as the header has", got, cure: "" },
+                );
                 continue;
             }
             let row = table.n_rows();
@@ -110,7 +112,7 @@ impl TableReader for Separated {
             }
             table.bad.extend(problem.map(|problem| (row, problem)));
         }
-        Ok(rows)
+        Ok(true)
     }
 }
 
@@ -120,7 +122,7 @@ fn header(path: &std::path::Path, record: &ByteRecord) -> Result<Vec<String>, Lo
     for (i, name) in record.iter().enumerate() {
         let name = if i == 0 { name.strip_prefix(b"\xef\xbb\xbf").unwrap_or(name) } else { name };
         let Ok(text) = std::str::from_utf8(name.trim_ascii()) else {
-            let problem = Problem { column: None, want: "a header in UTF-8", got: shown(name), cure: "" };
+            let problem = Problem::Value { column: None, want: "a header in UTF-8", got: shown(name), cure: "" };
             return Err(LogError::Row { path: path.to_path_buf(), unit: "line", line: 1, problem });
         };
         if !text.is_empty() && names.iter().any(|other| other == text) {
@@ -152,7 +154,7 @@ fn csv_error(path: &std::path::Path, error: csv::Error) -> LogError {
             path: path.to_path_buf(),
             unit: "line",
             line,
-            problem: Problem {
+            problem: Problem::Value {
                 column: None,
                 want: "a row of at most 64 MiB",
                 got: "more".to_string(),

@@ -11,6 +11,7 @@ use sha2::{Digest, Sha256};
 use tempfile::TempPath;
 
 use super::error::LogError;
+use super::obd;
 use super::options::Format;
 use crate::error::FileError;
 
@@ -148,17 +149,16 @@ impl Sources {
                 files.push(Source::new(path)?);
                 continue;
             }
-            let found = files_of(path)?;
-            let (items, rest): (Vec<PathBuf>, Vec<PathBuf>) =
-                found.into_iter().partition(|file| file.file_name().is_some_and(|name| name == "item_context.csv"));
-            // The items' own table marks a folder of the Open Bandit Dataset.
-            if !items.is_empty() {
+            if let Some(log) = obd::campaign(path)? {
                 format = format.or(Some(Format::OpenBandit));
+                files.push(Source::new(&log)?);
+                continue;
             }
-            if rest.is_empty() {
+            let found = files_of(path)?;
+            if found.is_empty() {
                 return Err(LogError::NoFiles { path: path.clone() });
             }
-            for file in &rest {
+            for file in &found {
                 files.push(Source::new(file)?);
             }
         }

@@ -15,6 +15,8 @@ pub(crate) enum Part {
     Propensity,
     Eligible,
     Position,
+    /// How many rounds one stands for.
+    Count,
     Shared,
     PerAction,
     Extra,
@@ -151,6 +153,10 @@ pub(crate) struct Table {
     pub columns: Vec<Cells>,
     /// Rows that could not be read, in rising order.
     pub bad: Vec<(usize, Problem)>,
+    /// Lines that are no decisions.
+    pub not_decisions: u64,
+    /// Values of features that the schema does not know.
+    pub unknown: u64,
 }
 
 impl Table {
@@ -158,7 +164,7 @@ impl Table {
         Table {
             places: Vec::new(),
             columns: columns.iter().map(|column| Cells::new(column.how)).collect(),
-            bad: Vec::new(),
+            ..Table::default()
         }
     }
 
@@ -195,14 +201,14 @@ impl Table {
 
 /// Reads the rows of one file.
 pub(crate) trait TableReader {
-    /// Adds at most `rows` rows; returns how many, 0 at the end.
-    fn fill(&mut self, table: &mut Table, rows: usize) -> Result<usize, super::LogError>;
+    /// Adds rows until the table has `rows`, or a few more; false at the end of the file.
+    fn fill(&mut self, table: &mut Table, rows: usize) -> Result<bool, super::LogError>;
 }
 
 /// Adds the value that `text` stands for; a value that is none is absent and a problem.
 pub(crate) fn push_text(cells: &mut Cells, column: &Column, text: &[u8]) -> Option<Problem> {
     let text = text.trim_ascii();
-    let refuse = |want, cure| Some(Problem { column: Some(column.name.clone()), want, got: shown(text), cure });
+    let refuse = |want, cure| Some(Problem::Value { column: Some(column.name.clone()), want, got: shown(text), cure });
     match cells {
         Cells::Numbers(numbers) => {
             let value = match column.how {

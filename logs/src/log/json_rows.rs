@@ -1,0 +1,197 @@
+//! Rounds in JSON, each with its own actions, as the rows of a long table: one for each action of a line.
+//!
+//! The parsers of [`json_rounds`] and [`dsjson`] tell what a line means; here it is put into columns. Actions without a
+//! name are called by their place in the line, from 0.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use super::block::Place;
+use super::dsjson;
+use super::error::{LogError, Problem};
+use super::infer::Sample;
+use super::json_lines::{Seen, push_value, see};
+use super::json_round::{JsonRound, RowProblem, Value};
+use super::json_rounds::{self, Names};
+use super::lines::Lines;
+use super::options::{Format, Roles};
+use super::schema::Schema;
+use super::sources::Source;
+use super::table::{Cells, Column, Part, Table, TableReader};
+
+/// The keys that a user has named, or that a policy's log had; accepted names need not be said.
+pub(crate) fn json_names(named: &Roles, trained: Option<&Roles>) -> Names {
+    let trained = trained.map(Schema::unusual).unwrap_or_default();
+    let pick = |named: &Option<String>, trained: Option<String>| named.clone().or(trained);
+    Names {
+        chosen: pick(&named.action, trained.action),
+        reward: pick(&named.reward, trained.reward),
+        propensity: pick(&named.propensity, trained.propensity),
+    }
+}
+
+/// Rounds of a text, as rows.
+pub(crate) struct JsonRows {
+    file: u32,
+    format: Format,
+    names: Names,
+    lines: Lines,
+    columns: Vec<Column>,
+    shared: HashMap<String, usize>,
+    per_action: HashMap<String, usize>,
+}
+
+fn parse(format: Format, names: &Names, line: &[u8]) -> Result<Option<JsonRound>, RowProblem> {
+    match format {
+        Format::Dsjson => dsjson::parse(line),
+        _ => json_rounds::parse_with(line, names).map(Some),
+    }
+}
+
+/// What the first lines hold.
+pub(crate) struct RoundSample {
+    pub shared: Sample,
+    pub per_action: Sample,
+    /// Whether any round tells its propensity.
+    pub propensity: bool,
+}
+
+impl JsonRows {
+    pub fn open(
+        source: &Source,
+        file: u32,
+        format: Format,
+        names: Names,
+        columns: &[Column],
+        read: Arc<AtomicU64>,
+    ) -> Result<JsonRows, LogError> {
+        let index = |part: Part| {
+            let places = columns.iter().enumerate().filter(|(_, column)| column.part == part);
+            places.map(|(i, column)| (column.name.clone(), i)).collect()
+        };
+        Ok(JsonRows {
+            file,
+            format,
+            names,
+            lines: Lines::open(source, read)?,
+            columns: columns.to_vec(),
+            shared: index(Part::Shared),
+            per_action: index(Part::PerAction),
+        })
+    }
+
+    /// The features of rounds and of actions in the first lines.
+    pub fn sample(source: &Source, format: Format, names: &Names, rows: usize) -> Result<RoundSample, LogError> {
+        let mut lines = Lines::open(source, Arc::default())?;
+        let (mut shared, mut per_action, mut propensity) = (Seen::default(), Seen::default(), false);
+        let mut first = None;
+        while shared.sample.rows < rows
+            && let Some((line, text)) = lines.next()?
+        {
+            let round = match parse(format, names, text) {
+                Ok(Some(round)) => round,
+                Ok(None) => continue,
+                Err(problem) => {
+                    first = first.or(Some((line, problem)));
+                    continue;
+                }
+            };
+            shared.sample.rows += 1;
+            per_action.sample.rows += round.actions.len();
+            propensity |= round.propensity.is_some();
+            round.shared.iter().for_each(|(name, value)| see(shared.column(name), value));
+            for (name, value) in round.actions.iter().flat_map(|action| &action.features) {
+                see(per_action.column(name), value);
+            }
+            shared.check(source)?;
+            per_action.check(source)?;
+        }
+        match first {
+            Some((line, problem)) if shared.sample.rows == 0 => {
+                Err(LogError::Row { path: source.path.clone(), unit: "line", line, problem: problem.into() })
+            }
+            _ => Ok(RoundSample { shared: shared.sample, per_action: per_action.sample, propensity }),
+        }
+    }
+
+    /// Adds the features of one row; those that the schema does not know are counted.
+    fn push_features(
+        index: &HashMap<String, usize>,
+        columns: &[Column],
+        features: &[(String, Value)],
+        filled: &mut [bool],
+        table: &mut Table,
+    ) -> Option<Problem> {
+        let mut problem = None;
+        for (name, value) in features {
+            match index.get(name) {
+                Some(&i) => {
+                    filled[i] = true;
+                    problem = problem.or(push_value(&mut table.columns[i], &columns[i], value).err());
+                }
+                None => table.unknown += 1,
+            }
+        }
+        problem
+    }
+
+    fn push(&self, place: Place, round: &JsonRound, table: &mut Table) {
+        for (a, action) in round.actions.iter().enumerate() {
+            let row = table.n_rows();
+            table.places.push(place);
+            let mut filled = vec![false; self.columns.len()];
+            let chosen = round.chosen == Some(a);
+            let number = |value: Option<f64>| value.filter(|_| chosen).unwrap_or(f64::NAN);
+            for (i, column) in self.columns.iter().enumerate() {
+                filled[i] = true;
+                match (column.part, &mut table.columns[i]) {
+                    (Part::Round, Cells::Words(words)) => words.push(&place.line.to_string()),
+                    (Part::Action, Cells::Words(words)) => match &action.name {
+                        Some(name) => words.push(name),
+                        None => words.push(&a.to_string()),
+                    },
+                    (Part::Chosen, Cells::Numbers(to)) => to.push(f64::from(u8::from(chosen))),
+                    (Part::Reward, Cells::Numbers(to)) => to.push(number(round.reward)),
+                    (Part::Propensity, Cells::Numbers(to)) => to.push(number(round.propensity)),
+                    (Part::Count, Cells::Numbers(to)) => to.push(round.count),
+                    _ => filled[i] = false,
+                }
+            }
+            let unknown = table.unknown;
+            let shared = Self::push_features(&self.shared, &self.columns, &round.shared, &mut filled, table);
+            // The round's own values come once, however many actions it has.
+            table.unknown = if a == 0 { table.unknown } else { unknown };
+            let own = Self::push_features(&self.per_action, &self.columns, &action.features, &mut filled, table);
+            table.bad.extend(shared.or(own).map(|problem| (row, problem)));
+            for (cells, _) in table.columns.iter_mut().zip(filled).filter(|(_, filled)| !*filled) {
+                cells.push_absent();
+            }
+        }
+    }
+}
+
+impl TableReader for JsonRows {
+    fn fill(&mut self, table: &mut Table, rows: usize) -> Result<bool, LogError> {
+        while table.n_rows() < rows {
+            let Some((line, text)) = self.lines.next()? else { return Ok(false) };
+            let place = Place { file: self.file, line };
+            match parse(self.format, &self.names, text) {
+                Ok(Some(round)) => self.push(place, &round, table),
+                Ok(None) => table.not_decisions += 1,
+                Err(problem) => {
+                    // A round of one row, so that it is counted once.
+                    table.bad.push((table.n_rows(), problem.into()));
+                    table.places.push(place);
+                    for (cells, column) in table.columns.iter_mut().zip(&self.columns) {
+                        match cells {
+                            Cells::Words(words) if column.part == Part::Round => words.push(&line.to_string()),
+                            _ => cells.push_absent(),
+                        }
+                    }
+                }
+            }
+        }
+        Ok(true)
+    }
+}
