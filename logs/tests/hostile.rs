@@ -9,7 +9,8 @@ mod reading;
 use std::path::Path;
 use std::sync::OnceLock;
 
-use neuralcb_logs::log::{Log, LogOptions, Want, dsjson, json_rounds};
+use neuralcb::{Contexts, Eligible, Encoding, Layout, LoggedData};
+use neuralcb_logs::log::{Log, LogOptions, Want, dsjson, json_rounds, write_parquet};
 use neuralcb_logs::policy::{Algorithm, Policy, Recipe};
 use neuralcb_logs::train::train;
 use proptest::prelude::*;
@@ -20,6 +21,10 @@ const FLAT: &str = "action,reward,propensity,age,vip,colour\n\
 
 const LONG: &str = "round,action,chosen,reward,propensity,x0,x1\n\
     0,a,0,,,1,2\n0,b,1,0.25,0.5,3,4\n1,a,1,-1,1,5,6\n2,b,0,,,1,1\n2,c,1,0.5,0.75,2,2\n2,a,0,,,0,0\n";
+
+const LINES: &str = r#"{"action":"red","reward":1,"propensity":0.5,"age":31,"vip":true,"eligible":["red","blue"],"place":{"city":"Rome"}}
+{"action":"blue","reward":0,"propensity":0.25,"age":22.5,"vip":false,"eligible":["red","blue","green"],"place":{"city":"Oslo"}}
+"#;
 
 const ROUNDS: &str = r#"{"context":{"age":31,"place":{"city":"Rome"}},"v":[1,2],"actions":[{"id":"red","price":3.5},{"id":"blue","price":2}],"chosen":"blue","reward":1,"propensity":0.4}
 {"context":{"age":18,"place":{"city":"Oslo"}},"v":[0,2],"actions":[{"id":"red","price":1},{"id":"blue","price":7}],"chosen":"red","reward":0,"propensity":0.6}
@@ -127,6 +132,25 @@ fn survives(valid: &[u8], changes: &[Change], ending: &str) {
     }
 }
 
+/// Parquet files of both shapes.
+fn parquet() -> &'static [Vec<u8>] {
+    static MADE: OnceLock<Vec<Vec<u8>>> = OnceLock::new();
+    MADE.get_or_init(|| {
+        [(Encoding::Disjoint, 1), (Encoding::PerAction, 2)]
+            .map(|(encoding, rows)| {
+                let layout = Layout { dim: 3, n_actions: 2, encoding };
+                let x = (0..60 * rows).map(|i| (i * 7 % 11) as f32).collect();
+                let contexts = Contexts::new(layout, x, Eligible::All).unwrap();
+                let actions = (0..20).map(|t| t % 2).collect();
+                let log = LoggedData::new(contexts, actions, vec![0.5; 20], Some(vec![0.5; 20])).unwrap();
+                let mut bytes = Vec::new();
+                write_parquet(&log, &mut bytes).unwrap();
+                bytes
+            })
+            .to_vec()
+    })
+}
+
 /// Policy files of models of different kinds.
 fn policies() -> &'static [Vec<u8>] {
     static MADE: OnceLock<Vec<Vec<u8>>> = OnceLock::new();
@@ -170,11 +194,11 @@ fn the_files_to_be_broken_are_valid() {
     assert_eq!(reading::read(FLAT.as_bytes(), "csv").unwrap(), 4);
     assert_eq!(reading::read(FLAT.replace(',', "\t").as_bytes(), "tsv").unwrap(), 4);
     assert_eq!(reading::read(LONG.as_bytes(), "csv").unwrap(), 3);
-    for line in ROUNDS.lines() {
-        assert!(json_rounds::parse(line.as_bytes()).is_ok());
-    }
-    for line in DSJSON.lines() {
-        assert!(matches!(dsjson::parse(line.as_bytes()), Ok(Some(_))));
+    assert_eq!(reading::read(LINES.as_bytes(), "jsonl").unwrap(), 2);
+    assert_eq!(reading::read(ROUNDS.as_bytes(), "jsonl").unwrap(), 2);
+    assert_eq!(reading::read(DSJSON.as_bytes(), "dsjson").unwrap(), 2);
+    for bytes in parquet() {
+        assert_eq!(reading::read(bytes, "parquet").unwrap(), 20);
     }
 }
 
@@ -193,7 +217,20 @@ proptest! {
     }
 
     #[test]
+    fn broken_json_lines_do_no_harm(changes in changes()) {
+        survives(LINES.as_bytes(), &changes, "jsonl");
+    }
+
+    #[test]
+    fn broken_parquet_does_no_harm(changes in changes()) {
+        for bytes in parquet() {
+            survives(bytes, &changes, "parquet");
+        }
+    }
+
+    #[test]
     fn broken_json_rounds_do_no_harm(changes in changes()) {
+        survives(ROUNDS.as_bytes(), &changes, "jsonl");
         for line in changed(ROUNDS.as_bytes(), &changes).split(|b| *b == b'\n') {
             let _ = json_rounds::parse(line).map_err(|problem| problem.to_string());
         }
@@ -201,6 +238,7 @@ proptest! {
 
     #[test]
     fn broken_dsjson_does_no_harm(changes in changes()) {
+        survives(DSJSON.as_bytes(), &changes, "dsjson");
         for line in changed(DSJSON.as_bytes(), &changes).split(|b| *b == b'\n') {
             if let Ok(Some(round)) = dsjson::parse(line) {
                 prop_assert!(round.count >= 1.0 && round.chosen.is_none_or(|i| i < round.actions.len()));
@@ -218,7 +256,7 @@ proptest! {
 
     #[test]
     fn noise_is_refused(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
-        for ending in ["csv", "tsv"] {
+        for ending in ["csv", "tsv", "jsonl", "dsjson", "parquet"] {
             let _ = reading::read(&bytes, ending).map_err(|error| error.to_string());
         }
         let _ = (json_rounds::parse(&bytes), dsjson::parse(&bytes));

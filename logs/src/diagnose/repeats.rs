@@ -9,7 +9,7 @@ use std::hash::{BuildHasherDefault, Hash, Hasher};
 
 use crate::log::{Block, Offered, Values};
 
-/// How many different rounds are remembered (16 MB).
+/// How many different rounds are remembered (some 19 MB).
 pub(super) const KEPT: usize = 1 << 20;
 
 /// The number of repeated rounds.
