@@ -203,7 +203,7 @@ fn table(report: &Report, confidence: f64) -> String {
         text.push_str(line.trim_end());
         text.push('\n');
     }
-    text.push_str(&format!("\n{}: {}\n", report.verdict.answer, report.verdict.words));
+    text.push_str(&format!("\n{}\n", report.verdict.words));
     for Warning { code, message } in &report.warnings {
         text.push_str(&format!("warning ({}): {message}\n", code_name(*code)));
     }

@@ -9,7 +9,7 @@
 //! the actions were chosen.
 
 use neuralcb::model::{Linear, LinearConfig};
-use neuralcb::ope::{Evaluation, OpeConfig, Report, Sample};
+use neuralcb::ope::{Code, Evaluation, OpeConfig, Report, Sample, Warning};
 use neuralcb::policy::{PropensityConfig, estimate_propensities};
 use neuralcb::{Contexts, Encoding, Learner, LoggedData, RewardModel, Seed};
 use rayon::prelude::*;
@@ -48,8 +48,6 @@ pub struct Evaluated {
     pub report: Report,
     /// What the policy had not seen in training.
     pub unseen: Unseen,
-    /// Whether the log is the one that the policy was trained on.
-    pub same_log: bool,
 }
 
 /// Evaluates a policy on a log that was opened with actions, rewards and, where it has them, propensities.
@@ -60,7 +58,9 @@ pub fn evaluate(
     progress: &mut dyn FnMut(&'static str),
 ) -> Result<Evaluated, PolicyError> {
     progress("preparing");
-    let same_log = log.sha256()? == policy.description().log.sha256;
+    // whoever learned nothing from a log cannot have learned too much
+    let learned = !policy.arrays().is_empty();
+    let same_log = learned && log.sha256()? == policy.description().log.sha256;
     let (own, summary) = Preparation::fit(log, &PreparationConfig::default())?;
     let mut estimated = None;
     if summary.propensities.is_none() {
@@ -82,7 +82,13 @@ pub fn evaluate(
         first += block.n_rounds() as u64;
         evaluation.extend(&samples)?;
     }
-    Ok(Evaluated { report: evaluation.report(), unseen, same_log })
+    let mut report = evaluation.report();
+    if same_log {
+        let message = "the policy was learned from this very log, so every value is too high by an unknown amount: hold \
+                       rounds out (`neuralcb tune` does), or evaluate on a later log";
+        report.warnings.insert(0, Warning { code: Code::SameLog, message: message.to_owned() });
+    }
+    Ok(Evaluated { report, unseen })
 }
 
 /// Evaluates a policy that lives elsewhere: the log's extra columns are π(a | x) of the logged action and, with a model,
