@@ -47,7 +47,8 @@ pub struct Evaluation {
 /// Everything that is summed over rounds.
 #[derive(Debug, Clone)]
 pub(crate) struct State {
-    pub moments: Moments,
+    /// On the heap: its exact sums take 22 kB, too much to pass from thread to thread on the stack.
+    pub moments: Box<Moments>,
     pub seen: Seen,
     pub sequence: Sequence,
     bootstrap: Bootstrap,
@@ -150,7 +151,7 @@ impl State {
             config.estimators.iter().flat_map(|&e| terms_of(e)).for_each(|&term| wanted[term] = true);
         }
         State {
-            moments: Moments::default(),
+            moments: Box::default(),
             seen: Seen::default(),
             sequence: Sequence::starting_at(first_round),
             bootstrap: Bootstrap::new(config.seed, config.replicates, wanted),

@@ -302,16 +302,16 @@ fn log_wealth(s: f64, v: f64) -> f64 {
 /// ln P(a, x), the regularised lower incomplete gamma function, for x ≥ a; `bend` = a (λ − 1 − ln λ), λ = x/a.
 fn ln_lower_gamma(a: f64, x: f64, bend: f64) -> f64 {
     if bend > 40.0 {
-        return 0.0; // the upper tail is below e⁻⁴⁰
+        0.0 // the upper tail is below e⁻⁴⁰
+    } else if a > 1e6 {
+        (-upper_gamma_of_large(a, x, bend)).ln_1p()
+    } else {
+        ln_lower_gamma_series(a, x, bend)
     }
-    if a > 1e6 {
-        // Temme's expansion, whose next term is below 1e-12 here
-        let (excess, eta) = (x / a - 1.0, (2.0 * bend / a).sqrt());
-        let first = if eta < 1e-4 { -1.0 / 3.0 + eta / 12.0 } else { 1.0 / excess - 1.0 / eta };
-        let upper = 0.5 * erfc(bend.sqrt()) + first * (-bend).exp() / (std::f64::consts::TAU * a).sqrt();
-        return (-upper).ln_1p();
-    }
-    // x^a e^-x / Γ(a + 1) · Σ x^k / ((a + 1) … (a + k))
+}
+
+/// x^a e^−x / Γ(a + 1) · Σ_k x^k / ((a + 1) … (a + k)); O(√a) terms.
+fn ln_lower_gamma_series(a: f64, x: f64, bend: f64) -> f64 {
     let (mut term, mut sum, mut k) = (1.0, 1.0, 0.0);
     while term > 1e-17 * sum {
         k += 1.0;
@@ -319,4 +319,54 @@ fn ln_lower_gamma(a: f64, x: f64, bend: f64) -> f64 {
         sum += term;
     }
     f64::ln(sum) - bend - 0.5 * (std::f64::consts::TAU * a).ln() - stirling_rest(a)
+}
+
+/// 1 − P(a, x) by the first term of Temme's expansion; the next is below 1e-12 for a above a million.
+fn upper_gamma_of_large(a: f64, x: f64, bend: f64) -> f64 {
+    let (excess, eta) = (x / a - 1.0, (2.0 * bend / a).sqrt());
+    let first = if eta < 1e-4 { -1.0 / 3.0 + eta / 12.0 } else { 1.0 / excess - 1.0 / eta };
+    0.5 * erfc(bend.sqrt()) + first * (-bend).exp() / (std::f64::consts::TAU * a).sqrt()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_forms_of_the_incomplete_gamma_function_meet() {
+        for a in [1e6, 1e7] {
+            for deviations in [0.0, 0.01, 0.5, 1.0, 3.0, 6.0] {
+                let x = a + deviations * f64::sqrt(a);
+                let excess = x / a - 1.0;
+                let bend = a * (excess - excess.ln_1p());
+                let (series, large) = (ln_lower_gamma_series(a, x, bend), -upper_gamma_of_large(a, x, bend));
+                // a million rounded terms
+                assert!((series - large.ln_1p()).abs() < 1e-10, "{a} {x}: {series}, {}", large.ln_1p());
+            }
+        }
+    }
+
+    #[test]
+    fn the_wealth_is_that_of_its_definition() {
+        // SciPy 1.17.1: s + v − (v + 1) ln(s + v + 1) + ln gammainc(v + 1, s + v + 1) + gammaln(v + 1) − ln gammainc(1, 1)
+        assert!((log_wealth(3.0, 5.0) - -0.06012876391341443).abs() < 1e-9);
+        assert!((log_wealth(0.0, 2.0) - -0.6942570368345229).abs() < 1e-9);
+        assert!((log_wealth(40.0, 100.0) - 4.373131615313304).abs() < 1e-9);
+        assert!((log_wealth(500.0, 20000.0) - 1.5730697817752515).abs() < 1e-9);
+        assert!((log_wealth(12.5, 0.0) - 10.355984088982671).abs() < 1e-9);
+    }
+
+    #[test]
+    fn rounds_in_parts_have_the_numbers_of_rounds_in_one() {
+        let round = |t: u64| (f64::from((t % 5) as u32) / 3.0, f64::from((t % 7) as u32) / 9.0 - 0.3);
+        let part = |rounds: std::ops::Range<u64>| {
+            let mut part = Sequence::starting_at(rounds.start);
+            rounds.for_each(|t| part.add(round(t).0, round(t).1));
+            part
+        };
+        let mut merged = part(70..100);
+        merged.merge(&part(0..30));
+        merged.merge(&part(30..70));
+        assert_eq!(merged.segments, part(0..100).segments);
+    }
 }
