@@ -34,6 +34,17 @@ impl Sample {
         Sample { rows: 0, columns: names.into_iter().map(Sampled::new).collect() }
     }
 
+    /// Adds the first rows of a further file.
+    pub fn merge(&mut self, other: Sample) {
+        self.rows += other.rows;
+        for column in other.columns {
+            match self.columns.iter_mut().find(|known| known.name == column.name) {
+                Some(known) => known.merge(column),
+                None => self.columns.push(column),
+            }
+        }
+    }
+
     pub fn names(&self) -> Vec<&str> {
         self.columns.iter().map(|column| column.name.as_str()).filter(|name| !name.is_empty()).collect()
     }
@@ -63,6 +74,16 @@ impl Sampled {
         let mut hasher = DefaultHasher::new();
         value.hash(&mut hasher);
         self.different.insert(hasher.finish());
+    }
+
+    fn merge(&mut self, other: Sampled) {
+        self.numbers += other.numbers;
+        self.booleans += other.booleans;
+        self.texts += other.texts;
+        self.lists += other.lists;
+        self.absent += other.absent;
+        self.different.extend(other.different);
+        self.unusable = self.unusable.or(other.unusable);
     }
 
     fn seen(&self) -> u64 {
@@ -223,7 +244,9 @@ pub(crate) fn schema(
     want: Want,
 ) -> Result<Schema, LogError> {
     let table = Lookup { path, sample };
-    for name in options.features.iter().flatten().chain(&options.extra) {
+    let Roles { action, reward, propensity, eligible, round, chosen } = &options.roles;
+    let named = [action, reward, propensity, eligible, round, chosen].into_iter().flatten();
+    for name in named.chain(options.features.iter().flatten()).chain(&options.extra).chain(options.kinds.keys()) {
         table.need(name)?;
     }
     let roles = roles(path, sample, &options.roles, want, None)?;

@@ -58,3 +58,30 @@ impl Moments {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_merge_to_the_moments_of_the_whole_whatever_the_offset() {
+        let values: Vec<f64> = (0..10_000).map(|i| 1e8 + f64::from(i * 7919 % 10_007) / 10_007.0).collect();
+        let n = values.len() as f64;
+        let mean = 1e8 + values.iter().map(|v| v - 1e8).sum::<f64>() / n;
+        let deviation = (values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / n).sqrt();
+        let mut moments = Moments::default();
+        values.chunks(1234).for_each(|block| moments.add(block));
+        // The mean is rounded to a step of 1e8·eps ≈ 1.5e-8 in each merge; its error enters the deviation squared.
+        assert!((moments.mean - mean).abs() < 9.0 * 1e8 * f64::EPSILON, "{} {mean}", moments.mean);
+        assert!((moments.deviation() - deviation).abs() < 1e-12, "{} {deviation}", moments.deviation());
+        assert_eq!((moments.min, moments.max), (1e8, 1e8 + 10_006.0 / 10_007.0));
+    }
+
+    #[test]
+    fn a_constant_has_no_deviation_and_absent_values_do_not_count() {
+        let mut moments = Moments::default();
+        (0..7).for_each(|_| moments.add(&[0.1, f64::NAN, 0.1, 0.1]));
+        moments.add(&[f64::NAN]);
+        assert_eq!((moments.count, moments.deviation()), (21, 0.0));
+    }
+}
