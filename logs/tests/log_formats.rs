@@ -523,3 +523,39 @@ fn sha256(text: &str) -> String {
     use sha2::{Digest, Sha256};
     Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
 }
+
+#[test]
+fn a_second_reward_is_no_feature_and_a_role_that_is_not_there_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "action,reward,gain,propensity,x\na,1,5,,2\n";
+    let roles = Roles { reward: Some("gain".into()), ..Roles::default() };
+    let options = LogOptions { roles, ..LogOptions::default() };
+    let log = open(folder.path(), "a.csv", text, &options).unwrap();
+    assert_eq!(log.schema().shared.iter().map(|feature| feature.name.as_str()).collect::<Vec<_>>(), ["x"]);
+    let ignored: Vec<_> =
+        log.schema().ignored.iter().map(|column| format!("{}: {}", column.name, column.why)).collect();
+    assert_eq!(ignored, ["reward: the name of a reward or propensity", "propensity: no values in the first rows"]);
+    let block = log.blocks().next().unwrap().unwrap();
+    assert_eq!((block.rewards, block.propensities), (Some(vec![5.0]), None));
+    let roles = Roles { eligible: Some("elligible".into()), ..Roles::default() };
+    let options = LogOptions { roles, ..LogOptions::default() };
+    let message = refusal("a.csv", text, &options);
+    assert!(message.starts_with("`a.csv` has no column `elligible`; it has `action`,"), "{message}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_pipe_is_kept_so_that_it_can_be_read_twice() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+    let writer = std::thread::spawn({
+        let path = path.clone();
+        move || fs::write(path, "action,reward,x\na,1,2\nb,0,3\n").unwrap()
+    });
+    let log = Log::open(&[path], &LogOptions::default(), Want::OUTCOMES).unwrap();
+    writer.join().unwrap();
+    for _ in 0..2 {
+        assert_eq!(log.blocks().next().unwrap().unwrap().rewards, Some(vec![1.0, 0.0]));
+    }
+}

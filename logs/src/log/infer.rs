@@ -3,7 +3,8 @@
 //! A column with an accepted name has that role. Every other column is a feature: a number if most of its values are
 //! numbers, so that a slip of the pen is found as such and does not turn a column of numbers into a thousand words;
 //! a boolean if most are true or false; else a category. Left out are columns without a name (an index, as pandas
-//! writes it), columns without a value, and texts that hardly ever repeat, such as identifiers and times of day.
+//! writes it), columns without a value, a second reward or propensity, and texts that hardly ever repeat, such as
+//! identifiers and times of day.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -277,8 +278,9 @@ fn features(sample: &Sample, options: &LogOptions, taken: &[&String]) -> (Vec<Fe
             Some("as asked")
         } else if asked || kind.is_some() {
             column.unusable
-        } else if PROPENSITY.iter().any(|known| known.eq_ignore_ascii_case(name)) {
-            Some("propensities without a value")
+        } else if [REWARD, PROPENSITY].into_iter().flatten().any(|known| known.eq_ignore_ascii_case(name)) {
+            // It would tell a model what it is to foresee.
+            Some(if column.seen() == 0 { "no values in the first rows" } else { "the name of a reward or propensity" })
         } else {
             column.unfit()
         };
