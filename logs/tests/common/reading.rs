@@ -10,6 +10,7 @@ use neuralcb_logs::log::{
 
 /// Reads bytes as a file of this ending, all the way to prepared rounds and a diagnosis; gives the number of rounds.
 /// Panics where a block breaks its contract.
+#[allow(dead_code)] // not every test that reads files makes them of bytes
 pub fn read(bytes: &[u8], ending: &str) -> Result<usize, LogError> {
     let suffix = format!(".{ending}");
     let mut file = tempfile::Builder::new().suffix(&suffix).tempfile().expect("a temporary file");
