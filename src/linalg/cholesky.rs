@@ -111,7 +111,7 @@ impl Cholesky {
 }
 
 /// Factors the lower triangle in place and clears the upper one.
-fn factor_in_place(mut a: MatMut<'_, f64>, first_pivot: usize) -> Result<(), Error> {
+pub(crate) fn factor_in_place(mut a: MatMut<'_, f64>, first_pivot: usize) -> Result<(), Error> {
     let n = a.nrows();
     let mut buffer = MemBuffer::new(cholesky_in_place_scratch::<f64>(n, Par::Seq, Default::default()));
     cholesky_in_place(a.rb_mut(), Default::default(), Par::Seq, MemStack::new(&mut buffer), Default::default())
