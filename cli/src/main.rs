@@ -9,6 +9,7 @@ mod data;
 mod report;
 mod reproduce;
 mod simulate;
+mod theory;
 
 use std::process::ExitCode;
 
@@ -32,6 +33,8 @@ enum Command {
     Simulate(simulate::Args),
     /// List the paper's real data sets, and bring them into the cache
     Data(data::Args),
+    /// What the paper's theory says about a bandit: NTK, effective dimension, coverage, bounds, lemmas
+    Theory(Box<theory::Args>),
     /// Time this build on this machine, against what the machine allows
     Bench(bench::Args),
 }
@@ -46,6 +49,7 @@ fn main() -> ExitCode {
         Command::Report(args) => report::run(&args),
         Command::Simulate(args) => simulate::run(&args),
         Command::Data(args) => data::run(&args),
+        Command::Theory(args) => theory::run(&args),
         Command::Bench(args) => bench::run(&args),
     };
     match done {

@@ -88,15 +88,19 @@ impl Cholesky {
         triangular_solve::solve_lower_triangular_in_place(self.l.as_ref(), rhs, Par::Seq);
     }
 
-    /// b ← A⁻¹·b.
-    pub(crate) fn solve(&self, b: &mut [f64]) {
-        self.solve_lower(b);
+    /// b ← L⁻ᵀ·b.
+    pub(crate) fn solve_upper(&self, b: &mut [f64]) {
         let rhs = MatMut::from_column_major_slice_mut(b, self.dim(), 1);
         triangular_solve::solve_upper_triangular_in_place(self.l.transpose(), rhs, Par::Seq);
     }
 
+    /// b ← A⁻¹·b.
+    pub(crate) fn solve(&self, b: &mut [f64]) {
+        self.solve_lower(b);
+        self.solve_upper(b);
+    }
+
     /// log det A = 2 Σ log l_kk.
-    #[cfg(test)]
     pub(crate) fn log_det(&self) -> f64 {
         (0..self.dim()).map(|k| 2.0 * self.l[(k, k)].ln()).sum()
     }

@@ -213,7 +213,7 @@ impl Ntk {
         (self.n_contexts() as f64 / lambda).ln_1p()
     }
 
-    /// log det(I + H/λ) by stochastic Lanczos quadrature, with its error; d̃ is this over [`Ntk::scale`].
+    /// log det(I + H/λ) by deflated stochastic Lanczos quadrature, with its error; d̃ is this over [`Ntk::scale`].
     pub fn approximate(&self, lambda: f64, config: &LanczosConfig) -> Result<LogDet, Error> {
         positive("lambda", lambda)?;
         config.log_det(self.n_contexts(), lambda, |v, k| self.matrix.product(v, k))
