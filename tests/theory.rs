@@ -207,10 +207,11 @@ fn the_elliptical_potential_holds_at_every_round_and_log_det_by_updates_is_that_
         let log = LoggedData::new(contexts, drawn.actions().to_vec(), drawn.rewards().to_vec(), None).unwrap();
         let net =
             NetConfig { depth: layers, width: 6, layer_norm: false, duplicate_input: true, ..NetConfig::default() };
+        // η·mλ must stay below 2, or the penalty itself makes the weights swing
         let config = NeuralConfig {
             net,
             lambda,
-            optimiser: Optimiser::Sgd { schedule: Schedule::InverseRoot(0.02) },
+            optimiser: Optimiser::Sgd { schedule: Schedule::InverseRoot(0.3 / (6.0 * lambda)) },
             covariance: Covariance::Exact(ExactForm::Auto),
             ..NeuralConfig::default()
         };

@@ -3,21 +3,18 @@
 use super::Shown;
 use super::fit::exponent;
 use super::plot::{Line, Look, Panel};
-use super::quantities::{MAX_EXACT, spectra};
+use super::quantities::{MAX_EXACT, Spectrum};
 use super::settings::{Figure, Settings};
-use super::study::Study;
-use crate::error::ExperimentError;
 
-pub(super) fn measure(settings: &Settings, study: &Study) -> Result<Shown, ExperimentError> {
-    let spectra = spectra(settings, study)?;
-    let of = |f: &dyn Fn(&super::quantities::Spectrum) -> Option<f64>| -> Vec<(f64, f64)> {
+pub(super) fn measure(settings: &Settings, spectra: &[Spectrum]) -> Shown {
+    let of = |f: &dyn Fn(&Spectrum) -> Option<f64>| -> Vec<(f64, f64)> {
         spectra.iter().filter_map(|s| Some((s.n as f64, f(s)?))).collect()
     };
     let dimension = of(&|s| Some(s.effective_dimension));
     let lambda_0 = of(&|s| s.lambda_0.clone().ok());
     let contexts = of(&|s| Some(s.n_contexts as f64));
     let mut findings = vec![format!("d̃ grows like n^{:.2} here", exponent(&dimension))];
-    for s in &spectra {
+    for s in spectra {
         let dimension = match s.half_width {
             None => format!("d̃ = {:.2}", s.effective_dimension),
             Some(half) => format!("d̃ = {:.2} ± {half:.2} (stochastic Lanczos)", s.effective_dimension),
@@ -31,7 +28,7 @@ pub(super) fn measure(settings: &Settings, study: &Study) -> Result<Shown, Exper
         y_label: title.into(),
         lines,
     };
-    Ok(Shown {
+    Shown {
         figure: Figure::Dimension,
         sentence: format!(
             "The effective dimension d̃ = log det(I + H/λ)/log(1 + nK/λ), λ = {}, stays far below the number of contexts; the \
@@ -49,5 +46,5 @@ pub(super) fn measure(settings: &Settings, study: &Study) -> Result<Shown, Exper
             ),
             panel("smallest eigenvalue λ₀", vec![Line::new("λ₀", Look::Measured, lambda_0)]),
         ],
-    })
+    }
 }

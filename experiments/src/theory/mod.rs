@@ -68,13 +68,14 @@ pub fn run_study(
 ) -> Result<Report, ExperimentError> {
     settings.check()?;
     talk("H, its smallest eigenvalue and the effective dimension");
-    let quantities = Quantities::of(settings, study)?;
+    let spectra = quantities::spectra(settings, study)?;
+    let quantities = Quantities::of(settings, study, &spectra)?;
     let mut figures = Vec::new();
     for &figure in &settings.figures {
         let shown = match (figure, library) {
             (Figure::Kernel, _) => Some(convergence::measure(settings, study)),
-            (Figure::Dimension, _) => Some(dimension::measure(settings, study)),
-            (Figure::Rate, Some(library)) => Some(rate::measure(settings, library)),
+            (Figure::Dimension, _) => Some(Ok(dimension::measure(settings, &spectra))),
+            (Figure::Rate, Some(library)) => Some(rate::measure(settings, library, &spectra)),
             (Figure::Coverage, Some(library)) => Some(coverage::measure(settings, library)),
             (Figure::Cost, _) => Some(cost::measure(settings, study)),
             (Figure::Lemmas, _) => Some(lemmas::measure(settings, study, &quantities)),

@@ -44,7 +44,10 @@ pub(super) fn spectra(settings: &Settings, study: &Study) -> Result<Vec<Spectrum
             let (effective_dimension, half_width) = if n_contexts <= MAX_EXACT {
                 (part.effective_dimension(lambda)?, None)
             } else {
-                let near = part.approximate(lambda, &LanczosConfig { probes: 10, seed: settings.seed, ..LanczosConfig::default() })?;
+                let near = part.approximate(
+                    lambda,
+                    &LanczosConfig { probes: 10, seed: settings.seed, ..LanczosConfig::default() },
+                )?;
                 (near.value / part.scale(lambda), Some(near.half_width() / part.scale(lambda)))
             };
             Ok(Spectrum { n, n_contexts, effective_dimension, half_width, lambda_0: part.lambda_0() })
@@ -82,9 +85,8 @@ pub struct Quantities {
 }
 
 impl Quantities {
-    /// Measures.
-    pub fn of(settings: &Settings, study: &Study) -> Result<Self, ExperimentError> {
-        let spectra = spectra(settings, study)?;
+    /// Measures; `spectra` are those of the study.
+    pub(super) fn of(settings: &Settings, study: &Study, spectra: &[Spectrum]) -> Result<Self, ExperimentError> {
         let last = &spectra[spectra.len() - 1];
         let exact = spectra.iter().rev().find_map(|s| s.lambda_0.clone().ok().map(|value| (value, s.n)));
         let lambda_0 = exact.ok_or_else(|| match &last.lambda_0 {

@@ -9,7 +9,7 @@ use rayon::prelude::*;
 use super::Shown;
 use super::fit::exponent;
 use super::plot::{Line, Look, Panel};
-use super::quantities::{Spectrum, lambda_0, spectra};
+use super::quantities::{Spectrum, lambda_0};
 use super::settings::{Figure, Rule, Settings};
 use super::study::Study;
 use crate::error::ExperimentError;
@@ -21,11 +21,10 @@ const POLICIES: usize = 8;
 /// The schedules that stand beside the theorem's: β, and η times m.
 const BY_HAND: (f64, f64) = (0.1, 0.1);
 
-pub(super) fn measure(settings: &Settings, library: &Library) -> Result<Shown, ExperimentError> {
+pub(super) fn measure(settings: &Settings, library: &Library, spectra: &[Spectrum]) -> Result<Shown, ExperimentError> {
     let studies: Vec<Study> = (0..settings.reps)
         .map(|rep| Study::draw(settings, library, rep, settings.epsilon))
         .collect::<Result<_, _>>()?;
-    let spectra = spectra(settings, &studies[0])?;
     let by_hand = (Rule::Fixed(BY_HAND.0), Rule::Fixed(BY_HAND.1 / settings.width as f64));
     let own = (settings.beta, settings.step);
     let mut rules = vec![(name(own.0, own.1), own)];
@@ -39,7 +38,7 @@ pub(super) fn measure(settings: &Settings, library: &Library) -> Result<Shown, E
             settings.halves().into_iter().flat_map(|n| (0..settings.reps).map(move |rep| (n, rep))).collect();
         let values = jobs
             .par_iter()
-            .map(|&(n, rep)| mean_suboptimality(settings, &studies[rep], &spectra, n, beta, step))
+            .map(|&(n, rep)| mean_suboptimality(settings, &studies[rep], spectra, n, beta, step))
             .collect::<Result<Vec<f64>, neuralcb::Error>>()?;
         let means = values.chunks(settings.reps).map(|own| own.iter().sum::<f64>() / own.len() as f64);
         let points: Vec<(f64, f64)> = settings.halves().iter().map(|&n| n as f64).zip(means).collect();
@@ -49,7 +48,7 @@ pub(super) fn measure(settings: &Settings, library: &Library) -> Result<Shown, E
     let kappa = studies[0].truth.as_ref().map_or(f64::NAN, |truth| truth.coverage.kappa);
     let bound = |finite: bool| {
         let value = |s: &Spectrum| {
-            let theorem = settings.theorem(s.n, s.n_contexts.max(s.n), lambda_0(&spectra, s.n).ok()?);
+            let theorem = settings.theorem(s.n, s.n_contexts.max(s.n), lambda_0(spectra, s.n).ok()?);
             let d = s.effective_dimension;
             Some((s.n as f64, if finite { theorem.finite_width(d, kappa) } else { theorem.bound(d, kappa) }))
         };
