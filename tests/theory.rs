@@ -343,3 +343,17 @@ fn a_narrow_network_fits_what_a_line_cannot() {
         assert!(config.learner(layout, Seed::new(1)).is_ok());
     }
 }
+
+/// `cargo test --release --test theory -- --ignored`, on a quiet machine.
+#[test]
+#[ignore = "a measurement: 1.6 GB, to be run alone and in release"]
+fn h_over_twenty_thousand_contexts_takes_less_than_twenty_seconds() {
+    let layout = Layout { dim: 20, n_actions: 20, encoding: Encoding::PerAction };
+    let points = Points::all(&sphere(layout, 1000, 5)).unwrap();
+    let start = std::time::Instant::now();
+    let h = Ntk::new(&points, &depth(3, Limit::Definition)).unwrap();
+    let seconds = start.elapsed().as_secs_f64();
+    assert_eq!(h.n_contexts(), 20_000);
+    assert!(seconds < 20.0, "{seconds}");
+    println!("{seconds:.2} s");
+}

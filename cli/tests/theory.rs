@@ -28,7 +28,8 @@ fn theory_prints_the_quantities_and_writes_a_page_that_needs_nothing_from_outsid
         text(&output.stdout).to_owned()
     };
     let table = run("one", "1");
-    for word in ["λ_0", "d̃", "κ", "β_n", "ι of Theorem 4.1", "bound of Theorem 4.1", "fitted exponent", "elliptical"] {
+    for word in ["λ_0", "d̃", "κ", "β_n", "ι of Theorem 4.1", "bound of Theorem 4.1", "fitted exponent", "elliptical"]
+    {
         assert!(table.contains(word), "{word} is missing: {table}");
     }
     assert!(table.contains("elliptical potential: broken in 0 of 32 rounds"), "{table}");
