@@ -9,7 +9,10 @@
 use std::path::Path;
 
 use neuralcb::ModelConfig;
-use neuralcb::model::{self, Covariance, KernelConfig, LinearConfig, NeuralConfig, NeuralLinearConfig, UpdateOrder};
+use neuralcb::model::{
+    self, Covariance, KernelConfig, LinearConfig, NeuralConfig, NeuralLinearConfig, RefitConfig, TabularConfig,
+    UpdateOrder, When,
+};
 use neuralcb::net::{Init, NetConfig, Optimiser, OutputScale, Towards};
 use neuralcb::policy::ImitationConfig;
 use serde::{Deserialize, Serialize};
@@ -30,6 +33,11 @@ pub enum Algorithm {
     NeuralLinGreedy,
     LinLcb,
     KernLcb,
+    LinGreedy,
+    TabLcb,
+    TabGreedy,
+    ReluGreedy,
+    NeuralRetrain,
     Clone,
     CloneRewarded,
     Constant,
@@ -45,6 +53,11 @@ impl Algorithm {
         Algorithm::NeuralLinGreedy,
         Algorithm::LinLcb,
         Algorithm::KernLcb,
+        Algorithm::LinGreedy,
+        Algorithm::TabLcb,
+        Algorithm::TabGreedy,
+        Algorithm::ReluGreedy,
+        Algorithm::NeuralRetrain,
         Algorithm::Clone,
         Algorithm::CloneRewarded,
         Algorithm::Constant,
@@ -60,6 +73,11 @@ impl Algorithm {
             Algorithm::NeuralLinGreedy => "neural-lin-greedy",
             Algorithm::LinLcb => "lin-lcb",
             Algorithm::KernLcb => "kern-lcb",
+            Algorithm::LinGreedy => "lin-greedy",
+            Algorithm::TabLcb => "tab-lcb",
+            Algorithm::TabGreedy => "tab-greedy",
+            Algorithm::ReluGreedy => "relu-greedy",
+            Algorithm::NeuralRetrain => "neural-retrain",
             Algorithm::Clone => "clone",
             Algorithm::CloneRewarded => "clone-rewarded",
             Algorithm::Constant => "constant",
@@ -69,7 +87,14 @@ impl Algorithm {
 
     /// Whether it is greedy by its name.
     fn is_greedy(self) -> bool {
-        matches!(self, Algorithm::NeuralGreedy | Algorithm::NeuralLinGreedy)
+        matches!(
+            self,
+            Algorithm::NeuralGreedy
+                | Algorithm::NeuralLinGreedy
+                | Algorithm::LinGreedy
+                | Algorithm::TabGreedy
+                | Algorithm::ReluGreedy
+        )
     }
 }
 
@@ -227,7 +252,16 @@ impl Recipe {
                 covariance,
                 scale_features: released,
             }),
-            Algorithm::LinLcb => ModelConfig::Linear(LinearConfig { lambda }),
+            Algorithm::LinLcb | Algorithm::LinGreedy => ModelConfig::Linear(LinearConfig { lambda }),
+            Algorithm::TabLcb | Algorithm::TabGreedy => ModelConfig::Tabular(TabularConfig::default()),
+            Algorithm::ReluGreedy | Algorithm::NeuralRetrain => ModelConfig::Refit(RefitConfig {
+                net: self.net(),
+                optimiser: Optimiser::Adam { lr: self.lr.unwrap_or(1e-3), l2: 1e-4, towards: Towards::Zero },
+                when: if self.algorithm == Algorithm::ReluGreedy { When::OnDemand } else { When::EveryRound },
+                lambda,
+                covariance,
+                ..RefitConfig::default()
+            }),
             Algorithm::KernLcb => {
                 let usual = KernelConfig::default();
                 ModelConfig::Kernel(KernelConfig {
@@ -258,23 +292,22 @@ impl Recipe {
 
     /// Refuses settings that the algorithm has no use for.
     fn check_names(&self) -> Result<(), PolicyError> {
-        use Algorithm::{Constant, KernLcb, LinLcb, NeuralGreedy, NeuralLinGreedy, NeuralLinLcb, Neuralcb};
+        use Algorithm::{
+            Constant, KernLcb, LinGreedy, LinLcb, NeuralGreedy, NeuralLinGreedy, NeuralLinLcb, NeuralRetrain, Neuralcb,
+            ReluGreedy, TabLcb,
+        };
         let a = self.algorithm;
-        let network = [Neuralcb, NeuralGreedy, NeuralLinLcb, NeuralLinGreedy];
+        let network = [Neuralcb, NeuralGreedy, NeuralRetrain, ReluGreedy, NeuralLinLcb, NeuralLinGreedy];
         let cure = "leave it out, or choose another algorithm";
         let checks: [(&'static str, bool, &[Algorithm]); 9] = [
-            ("beta", self.beta.is_some(), &[Neuralcb, NeuralLinLcb, LinLcb, KernLcb]),
+            ("beta", self.beta.is_some(), &[Neuralcb, NeuralLinLcb, LinLcb, KernLcb, TabLcb, NeuralRetrain]),
             ("mode", self.mode.is_some(), &network[..2]),
-            ("lr", self.lr.is_some(), &network[..2]),
+            ("lr", self.lr.is_some(), &network[..4]),
             ("net", self.net.is_some(), &network),
             ("covariance", self.covariance.is_some(), &network),
             ("sigma", self.sigma.is_some(), &[KernLcb]),
             ("max_samples", self.max_samples.is_some(), &[KernLcb]),
-            (
-                "lambda",
-                self.lambda.is_some(),
-                &[Neuralcb, NeuralGreedy, NeuralLinLcb, NeuralLinGreedy, LinLcb, KernLcb],
-            ),
+            ("lambda", self.lambda.is_some(), &[&network[..], &[LinLcb, LinGreedy, KernLcb]].concat()),
             ("action", self.action.is_some(), &[Constant]),
         ];
         for (name, given, fits) in checks {
