@@ -135,6 +135,10 @@ mod tests {
             self.0.push(chosen.x[0] as u32);
         }
 
+        fn archive(&mut self, _: &mut crate::archive::Archive) -> Result<(), Error> {
+            Ok(())
+        }
+
         fn model(&mut self) -> Result<Arc<dyn RewardModel>, Error> {
             Ok(Arc::new(self.clone()))
         }
