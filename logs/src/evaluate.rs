@@ -16,7 +16,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-use crate::log::{Block, Log, Preparation, PreparationConfig, Unseen};
+use crate::log::{Block, Log, Preparation, ReadLog, PreparationConfig, Unseen};
 use crate::policy::{Policy, PolicyError};
 use crate::train::read_all;
 
@@ -53,14 +53,14 @@ pub struct Evaluated {
 /// Evaluates a policy on a log that was opened with actions, rewards and, where it has them, propensities.
 pub fn evaluate(
     policy: &Policy,
-    log: &Log,
+    log: &dyn ReadLog,
     options: &EvaluateOptions,
     progress: &mut dyn FnMut(&'static str),
 ) -> Result<Evaluated, PolicyError> {
     progress("preparing");
     // whoever learned nothing from a log cannot have learned too much
     let learned = !policy.arrays().is_empty();
-    let same_log = learned && log.sha256()? == policy.description().log.sha256;
+    let same_log = learned && log.digest()? == policy.description().log.sha256;
     let (own, summary) = Preparation::fit(log, &PreparationConfig::default())?;
     let mut estimated = None;
     if summary.propensities.is_none() {
@@ -71,7 +71,8 @@ pub fn evaluate(
     let ope = OpeConfig { estimated_propensities: estimated.is_some(), ..options.ope.clone() };
     let mut evaluation = Evaluation::new(ope, 0)?;
     let (mut unseen, mut first) = (Unseen::default(), 0u64);
-    for block in log.blocks() {
+    for block in log.read() {
+        log.go_on()?;
         progress("evaluating");
         let block = block?;
         unseen += policy.preparation().unseen(&block);
@@ -144,7 +145,7 @@ fn check_columns(log: &Log, block: &Block, columns: &[String]) -> Result<(), Pol
 }
 
 /// The propensities of a log that has none.
-fn estimate(log: &Log, own: &Preparation, options: &EvaluateOptions) -> Result<Vec<f64>, PolicyError> {
+fn estimate(log: &dyn ReadLog, own: &Preparation, options: &EvaluateOptions) -> Result<Vec<f64>, PolicyError> {
     let rounds = LoggedData::concat(read_all(log, own)?)?;
     Ok(estimate_propensities(&options.propensities, &rounds, Seed::new(options.ope.seed))?)
 }
@@ -165,7 +166,7 @@ fn dropped(block: &Block, t: usize) -> f64 {
 
 /// A model for each fold, from the rounds of all others.
 fn fit_folds(
-    log: &Log,
+    log: &dyn ReadLog,
     own: &Preparation,
     folds: usize,
     progress: &mut dyn FnMut(&'static str),
@@ -177,7 +178,8 @@ fn fit_folds(
     let learner = || Linear::new(LinearConfig::default(), own.layout());
     let mut learners = (0..folds).map(|_| learner()).collect::<Result<Vec<_>, _>>()?;
     let mut first = 0u64;
-    for block in log.blocks() {
+    for block in log.read() {
+        log.go_on()?;
         progress("fitting the reward model");
         let rounds = own.logged(&block?)?;
         learners.par_iter_mut().enumerate().for_each(|(fold, learner)| {

@@ -12,9 +12,11 @@ pub mod score;
 mod simulated;
 mod table;
 pub mod train;
+mod training;
 pub mod tune;
 
 pub use atomic::OutDir;
 pub use error::FileError;
 pub use simulated::write_log;
 pub use table::read_policy_table;
+pub use training::Training;

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 
 use crate::atomic;
 use crate::error::FileError;
-use crate::log::{Log, LogSummary, Preparation};
+use crate::log::{LogError, LogSummary, Preparation, ReadLog};
 use crate::policy::{Description, Method, Origin, Policy, PolicyError, Recipe, RewardScale, file};
 
 /// Where and how often a training is kept.
@@ -40,7 +40,7 @@ pub type Progress<'a> = &'a mut dyn FnMut(Step);
 
 /// Trains a policy on a log.
 pub fn train(
-    log: &Log,
+    log: &dyn ReadLog,
     recipe: &Recipe,
     checkpoint: Option<&Checkpoint>,
     progress: Progress<'_>,
@@ -48,7 +48,7 @@ pub fn train(
     progress(Step::Preparing);
     let (preparation, summary) = Preparation::fit(log, &recipe.preparation)?;
     let method = recipe.method(&summary, preparation.actions())?;
-    let origin = Origin { files: log.names(), sha256: log.sha256()? };
+    let origin = Origin::of(log)?;
     train_as(log, describe(method, preparation, summary, origin, recipe.seed), checkpoint, progress)
 }
 
@@ -65,7 +65,7 @@ pub(crate) fn describe(
 
 /// Trains the policy that a description asks for.
 pub(crate) fn train_as(
-    log: &Log,
+    log: &dyn ReadLog,
     description: Description,
     checkpoint: Option<&Checkpoint>,
     progress: Progress<'_>,
@@ -83,8 +83,12 @@ pub(crate) fn train_as(
 }
 
 /// All rounds of a log, in blocks.
-pub(crate) fn read_all(log: &Log, preparation: &Preparation) -> Result<Vec<LoggedData>, PolicyError> {
-    log.blocks().map(|block| Ok(preparation.logged(&block?)?)).collect()
+pub(crate) fn read_all(log: &dyn ReadLog, preparation: &Preparation) -> Result<Vec<LoggedData>, PolicyError> {
+    let prepared = |block: Result<_, LogError>| {
+        log.go_on()?;
+        Ok(preparation.logged(&block?)?)
+    };
+    log.read().map(prepared).collect()
 }
 
 /// The arrays of a clone of the logged actions, or of those with a reward above the mean.
@@ -116,7 +120,7 @@ struct Reached {
 }
 
 fn train_model(
-    log: &Log,
+    log: &dyn ReadLog,
     description: &Description,
     config: &ModelConfig,
     scale: RewardScale,
@@ -129,7 +133,7 @@ fn train_model(
         _ => 0,
     };
     let (mut seen, mut written) = (0u64, Instant::now());
-    for block in log.blocks() {
+    for block in log.read() {
         progress(Step::Training);
         let block = block?;
         seen += block.n_rounds() as u64;
@@ -137,7 +141,7 @@ fn train_model(
             continue;
         }
         let rounds = description.preparation.logged(&block)?;
-        observe(learner.as_mut(), &rounds, scale);
+        observe(learner.as_mut(), &rounds, scale, &|| log.go_on())?;
         done = seen;
         if let Some(checkpoint) = checkpoint.filter(|c| written.elapsed() >= c.every) {
             let arrays = arrays(learner.as_mut(), Keep::Training)?;
@@ -154,12 +158,24 @@ fn train_model(
     Ok(arrays)
 }
 
+/// Rounds between two questions whether to go on: a round of B-mode takes milliseconds.
+const PATIENCE: usize = 16;
+
 /// Reads rounds into a learner.
-pub(crate) fn observe(learner: &mut dyn Learner, rounds: &LoggedData, scale: RewardScale) {
+pub(crate) fn observe(
+    learner: &mut dyn Learner,
+    rounds: &LoggedData,
+    scale: RewardScale,
+    go_on: &dyn Fn() -> Result<(), LogError>,
+) -> Result<(), LogError> {
     for t in 0..rounds.n_rounds() {
+        if t % PATIENCE == 0 {
+            go_on()?;
+        }
         let round = rounds.round(t);
         learner.observe(round.chosen, scale.apply(round.reward));
     }
+    Ok(())
 }
 
 /// What a learner has learned.

@@ -17,7 +17,7 @@ use rand::seq::SliceRandom;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use crate::log::{Log, LogSummary, Preparation};
+use crate::log::{LogSummary, Preparation, ReadLog};
 use crate::policy::{Algorithm, Method, Mode, Origin, Policy, PolicyError, Recipe};
 use crate::train::{describe, fit_clone, observe, read_all, train_as};
 
@@ -131,14 +131,14 @@ impl Tuned {
 }
 
 /// Chooses among the candidates and trains the winner on the whole log.
-pub fn tune(log: &Log, options: &TuneOptions, progress: &mut dyn FnMut(&str)) -> Result<Tuned, PolicyError> {
+pub fn tune(log: &dyn ReadLog, options: &TuneOptions, progress: &mut dyn FnMut(&str)) -> Result<Tuned, PolicyError> {
     check(options)?;
     progress("preparing");
     let (preparation, summary) = Preparation::fit(log, &options.base.preparation)?;
     if summary.rounds < LEAST_ROUNDS {
         return Err(PolicyError::TooShort { rounds: summary.rounds, what: "tuning", least: LEAST_ROUNDS });
     }
-    let origin = Origin { files: log.names(), sha256: log.sha256()? };
+    let origin = Origin::of(log)?;
     let mut rounds = LoggedData::concat(read_all(log, &preparation)?)?;
     let seed = Seed::new(options.base.seed);
     let estimated = rounds.propensities().is_none();
@@ -155,7 +155,7 @@ pub fn tune(log: &Log, options: &TuneOptions, progress: &mut dyn FnMut(&str)) ->
         Judge { held_out: judge, confidence: 1.0 - (1.0 - options.confidence) / n as f64, worst: summary.min_reward };
     progress(&format!("{n} candidates"));
     let of_recipe =
-        |(recipe, betas): &(Recipe, Vec<f64>)| try_recipe(recipe, betas, &learn, &judge, &preparation, &summary);
+        |(recipe, betas): &(Recipe, Vec<f64>)| try_recipe(log, recipe, betas, &learn, &judge, &preparation, &summary);
     let tried = recipes.par_iter().map(of_recipe).collect::<Result<Vec<_>, PolicyError>>()?;
     let mut tried: Vec<(Recipe, Tried)> = tried.into_iter().flatten().collect();
     // of equal bounds the earlier, which is the simpler
@@ -256,6 +256,7 @@ impl Judge {
 
 /// Learns a recipe once and judges it at every β.
 fn try_recipe(
+    log: &dyn ReadLog,
     recipe: &Recipe,
     betas: &[f64],
     learn: &LoggedData,
@@ -269,7 +270,7 @@ fn try_recipe(
     match recipe.method(summary, preparation.actions())? {
         Method::Model { config, scale, .. } => {
             let mut learner = config.learner(preparation.layout(), seed)?;
-            observe(learner.as_mut(), learn, scale);
+            observe(learner.as_mut(), learn, scale, &|| log.go_on())?;
             let estimates = learner.model()?.estimate(contexts)?;
             let at = |&beta: &f64| {
                 let recipe = Recipe { beta: Some(beta), ..recipe.clone() };

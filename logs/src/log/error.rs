@@ -224,6 +224,9 @@ pub enum LogError {
         /// The missing part.
         what: &'static str,
     },
+    /// Someone asked for the work to end.
+    #[error("interrupted")]
+    Interrupted,
     /// The values of a block are refused by the library.
     #[error(transparent)]
     Values(#[from] neuralcb::Error),

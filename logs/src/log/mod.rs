@@ -20,6 +20,7 @@ mod options;
 mod pass;
 mod plan;
 mod preparation;
+mod read_log;
 mod rounds;
 mod schema;
 mod separated;
@@ -37,5 +38,6 @@ pub use pass::{BLOCK, Blocks, Skipped};
 pub use preparation::{
     ActionSummary, LogSummary, Preparation, PreparationConfig, PropensitySummary, StoredError, Unseen,
 };
+pub use read_log::{ReadBlocks, ReadLog, sha256_of_values};
 pub use schema::{Feature, Ignored, Kind, Schema};
 pub use write_parquet::{ParquetLog, write_parquet};

@@ -16,13 +16,14 @@ use neuralcb::archive::{Archive, Array, Keep};
 use neuralcb::policy::{Choices, Imitation, Rounding, pessimistic};
 use neuralcb::{Contexts, Error, Estimates, RewardModel, Seed};
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
 pub use error::PolicyError;
 pub use file::VERSION;
 pub use method::{Method, RewardScale};
 pub use recipe::{Algorithm, Mode, Preset, Recipe};
 
-use crate::log::{LogSummary, Preparation};
+use crate::log::{LogError, LogSummary, Preparation, ReadLog};
 
 /// All that a policy file says beside its arrays.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -48,6 +49,20 @@ pub struct Origin {
     pub files: Vec<String>,
     /// SHA-256 of their bytes, one after another.
     pub sha256: String,
+}
+
+impl Origin {
+    /// The origin of what is learned from a log.
+    pub fn of(log: &dyn ReadLog) -> Result<Origin, LogError> {
+        Ok(Origin { files: log.parts(), sha256: log.digest()? })
+    }
+
+    /// Another log that was learned from afterwards; the sum is then that of both sums.
+    pub(crate) fn extend(&mut self, other: Origin) {
+        self.files.extend(other.files);
+        let sums = Sha256::digest(format!("{}{}", self.sha256, other.sha256));
+        self.sha256 = sums.iter().map(|byte| format!("{byte:02x}")).collect();
+    }
 }
 
 /// A policy that can decide.

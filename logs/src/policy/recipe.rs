@@ -330,7 +330,8 @@ impl Recipe {
         Ok(Method::Constant { action: action as u32 })
     }
 
-    fn net(&self) -> NetConfig {
+    /// The network: the one given, or the preset's.
+    pub fn net(&self) -> NetConfig {
         if let Some(net) = &self.net {
             return net.clone();
         }

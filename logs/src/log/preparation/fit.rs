@@ -9,7 +9,7 @@ use super::moments::Moments;
 use super::{Encoder, Preparation, PreparationConfig, action_order, all_integers};
 use crate::log::block::{Block, Categories, Offered, Values};
 use crate::log::error::LogError;
-use crate::log::open::Log;
+use crate::log::read_log::ReadLog;
 use crate::log::schema::{Feature, Kind};
 
 /// The most actions that are told apart.
@@ -34,6 +34,38 @@ pub struct LogSummary {
     pub actions: Vec<ActionSummary>,
     /// The propensities, where the log has them.
     pub propensities: Option<PropensitySummary>,
+}
+
+impl LogSummary {
+    /// Adds the rounds of another log, by the formulas of [`Moments`] for blocks.
+    pub(crate) fn add(&mut self, other: &LogSummary) {
+        let (n_a, n_b) = (self.rounds as f64, other.rounds as f64);
+        let (n, delta) = (n_a + n_b, other.mean_reward - self.mean_reward);
+        let squares = |s: &LogSummary, n: f64| s.reward_deviation.powi(2) * n;
+        let all = squares(self, n_a) + squares(other, n_b) + delta * delta * n_a * n_b / n;
+        self.reward_deviation = (all / n).sqrt();
+        self.mean_reward += delta * n_b / n;
+        self.min_reward = self.min_reward.min(other.min_reward);
+        self.max_reward = self.max_reward.max(other.max_reward);
+        self.rounds += other.rounds;
+        self.skipped += other.skipped;
+        for action in &mut self.actions {
+            if let Some(more) = other.actions.iter().find(|more| more.name == action.name) {
+                let sum = |a: &ActionSummary| a.mean_reward.unwrap_or(0.0) * a.count as f64;
+                let (count, rewards) = (action.count + more.count, sum(action) + sum(more));
+                *action =
+                    ActionSummary { mean_reward: (count > 0).then(|| rewards / count as f64), count, ..action.clone() };
+            }
+        }
+        self.propensities = match (self.propensities.take(), &other.propensities) {
+            (Some(a), Some(b)) => Some(PropensitySummary {
+                min: a.min.min(b.min),
+                max: a.max.max(b.max),
+                mean: a.mean + (b.mean - a.mean) * n_b / n,
+            }),
+            _ => None,
+        };
+    }
 }
 
 /// What the log says of one action.
@@ -117,13 +149,15 @@ struct Tally {
 
 impl Preparation {
     /// Fits a preparation on a log, in one reading of it.
-    pub fn fit(log: &Log, config: &PreparationConfig) -> Result<(Preparation, LogSummary), LogError> {
+    pub fn fit(log: &dyn ReadLog, config: &PreparationConfig) -> Result<(Preparation, LogSummary), LogError> {
         let schema = log.schema();
         let features: Vec<&Feature> = schema.shared.iter().chain(&schema.per_action).collect();
         let mut seen: Vec<Seen> = features.iter().map(|feature| Seen::new(feature)).collect();
-        let mut actions: HashMap<String, Tally> = HashMap::new();
+        let mut actions: HashMap<String, Tally> =
+            log.actions().into_iter().map(|name| (name, Tally::default())).collect();
         let (mut rewards, mut propensities) = (Moments::default(), Moments::default());
-        for block in log.blocks() {
+        for block in log.read() {
+            log.go_on()?;
             let block = block?;
             let of_actions: &[Values] = match &block.offered {
                 Offered::Listed { features, .. } => features,
@@ -143,7 +177,7 @@ impl Preparation {
                 return Err(LogError::TooManyActions { column, max: MAX_ACTIONS });
             }
         }
-        let skipped = log.skipped().bad_rows;
+        let skipped = log.bad_rows();
         if rewards.count == 0 {
             return Err(LogError::NoRounds { skipped });
         }

@@ -1,0 +1,181 @@
+//! Logs in files: what the command line does with them.
+
+use std::path::PathBuf;
+
+use neuralcb_logs::evaluate::{EvaluateOptions, evaluate, evaluate_columns};
+use neuralcb_logs::log::{Feature, Log, LogError, LogOptions, ReadBlocks, ReadLog, Schema, Want};
+use neuralcb_logs::policy::Recipe;
+use neuralcb_logs::score::{ScoreOptions, score as score_log};
+use neuralcb_logs::tune::{TuneOptions, tune as tune_log};
+use neuralcb_logs::{diagnose as diagnosis, train as training};
+use pyo3::prelude::*;
+use serde_json::json;
+
+use crate::error::{Refusal, json, settings};
+use crate::policy::Policy;
+use crate::training::recipe;
+use crate::work::{self, Watch};
+
+/// The winner of a tuning, and what was tried as JSON.
+pub type Tuned = (Policy, String);
+
+/// A log that stops when it is asked to, and tells how far its reading is.
+struct Watched<'a> {
+    log: &'a Log,
+    watch: &'a Watch,
+}
+
+impl ReadLog for Watched<'_> {
+    fn schema(&self) -> &Schema {
+        self.log.schema()
+    }
+
+    fn read(&self) -> ReadBlocks<'_> {
+        self.watch.set_total(self.log.bytes());
+        Box::new(self.log.blocks().inspect(|_| self.watch.set(self.log.bytes_read())))
+    }
+
+    fn bad_rows(&self) -> u64 {
+        self.log.bad_rows()
+    }
+
+    fn parts(&self) -> Vec<String> {
+        self.log.parts()
+    }
+
+    fn digest(&self) -> Result<String, LogError> {
+        self.log.digest()
+    }
+
+    fn go_on(&self) -> Result<(), LogError> {
+        self.watch.go_on()
+    }
+}
+
+/// Trains a policy as `neuralcb train` does.
+#[pyfunction]
+#[pyo3(signature = (paths, log_options, recipe, progress=None))]
+pub fn train(
+    py: Python<'_>,
+    paths: Vec<PathBuf>,
+    log_options: &str,
+    recipe: &str,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Policy> {
+    let (options, recipe): (LogOptions, Recipe) = (settings(log_options)?, self::recipe(recipe)?);
+    work::run(py, progress, |watch| {
+        let log = Log::open(&paths, &options, Want::OUTCOMES)?;
+        Ok(Policy(training::train(&Watched { log: &log, watch }, &recipe, None, &mut |_| {})?))
+    })
+}
+
+/// Scores records as `neuralcb score` does; what was done, as JSON.
+#[pyfunction]
+#[pyo3(signature = (policy, paths, log_options, out, explain=false, progress=None))]
+pub fn score(
+    py: Python<'_>,
+    policy: &Policy,
+    paths: Vec<PathBuf>,
+    log_options: &str,
+    out: PathBuf,
+    explain: bool,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<String> {
+    let (options, policy) = (settings::<LogOptions>(log_options)?, &policy.0);
+    work::run(py, progress, |watch| {
+        let log = Log::open_as(&paths, &options, Want::CONTEXTS, policy.preparation().schema())?;
+        watch.set_total(log.bytes());
+        let scored =
+            score_log(policy, &log, &out, ScoreOptions { explain }, &mut || watch.set(log.bytes_read()))?;
+        Ok(json!({
+            "rounds": scored.rounds,
+            "chosen": scored.chosen,
+            "unseen": scored.unseen,
+        })
+        .to_string())
+    })
+}
+
+/// Evaluates as `neuralcb evaluate` does: a policy, or columns of the log that hold what a policy does. The report as JSON,
+/// and what the policy had not seen.
+#[pyfunction]
+#[pyo3(signature = (policy, columns, paths, log_options, options, progress=None))]
+pub fn evaluate_log(
+    py: Python<'_>,
+    policy: Option<&Policy>,
+    columns: Vec<String>,
+    paths: Vec<PathBuf>,
+    log_options: &str,
+    options: &str,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<(String, Option<String>)> {
+    let (log_options, options): (LogOptions, EvaluateOptions) = (settings(log_options)?, settings(options)?);
+    let policy = policy.map(|policy| &policy.0);
+    work::run(py, progress, |watch| {
+        let Some(policy) = policy else {
+            let log_options = LogOptions { extra: columns.clone(), ..log_options };
+            let log = Log::open(&paths, &log_options, Want::OUTCOMES)?;
+            watch.set_total(log.bytes());
+            let report = evaluate_columns(&log, &columns, &options, &mut |_| watch.set(log.bytes_read()))?;
+            return Ok((json(&report)?, None));
+        };
+        let log = Log::open_as(&paths, &log_options, Want::OUTCOMES, policy.preparation().schema())?;
+        let found = evaluate(policy, &Watched { log: &log, watch }, &options, &mut |_| {})?;
+        Ok((json(&found.report)?, found.unseen.warning()))
+    })
+}
+
+/// Is this log fit to learn from? As JSON, and in words.
+#[pyfunction]
+#[pyo3(signature = (paths, log_options, progress=None))]
+pub fn diagnose(
+    py: Python<'_>,
+    paths: Vec<PathBuf>,
+    log_options: &str,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<(String, String)> {
+    let options = settings::<LogOptions>(log_options)?;
+    work::run(py, progress, |watch| {
+        let log = Log::open(&paths, &options, Want::OUTCOMES)?;
+        let (schema, watched) = (log.schema(), Watched { log: &log, watch });
+        let blocks = watched.read().map(|block| watch.go_on().and(block));
+        let names = |features: &[Feature]| features.iter().map(|feature| feature.name.clone()).collect::<Vec<_>>();
+        let found = diagnosis::diagnose(blocks, &names(&schema.shared), &names(&schema.per_action))?;
+        let mut report = serde_json::to_value(&found)?;
+        let skipped = log.skipped();
+        report["unwise"] = json!(found.unwise());
+        report["schema"] = serde_json::to_value(schema)?;
+        report["skipped"] = json!({ "bad_rows": skipped.bad_rows, "not_decisions": skipped.not_decisions });
+        Ok((report.to_string(), format!("{schema}\n\n{found}")))
+    })
+}
+
+/// Chooses algorithm and settings from the log alone, as `neuralcb tune` does.
+#[pyfunction]
+#[pyo3(signature = (paths, log_options, options, progress=None))]
+pub fn tune(
+    py: Python<'_>,
+    paths: Vec<PathBuf>,
+    log_options: &str,
+    options: &str,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Tuned> {
+    let (log_options, options): (LogOptions, TuneOptions) = (settings(log_options)?, settings(options)?);
+    work::run(py, progress, |watch| {
+        let log = Log::open(&paths, &log_options, Want::OUTCOMES)?;
+        tuned(tune_log(&Watched { log: &log, watch }, &options, &mut |_| {})?)
+    })
+}
+
+/// A tuning on its way to Python.
+pub fn tuned(found: neuralcb_logs::tune::Tuned) -> Result<Tuned, Refusal> {
+    let report = json!({
+        "held_out": found.held_out,
+        "behaviour": found.behaviour,
+        "estimated_propensities": found.estimated_propensities,
+        "beats_the_log": found.beats_the_log(),
+        "words": found.words,
+        "candidates": found.tried,
+    });
+    Ok((Policy(found.policy), report.to_string()))
+}
