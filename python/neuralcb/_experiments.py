@@ -35,20 +35,26 @@ class SimulatedLog:
         """Writes the log in the form of ``neuralcb simulate``: a line per round, or per action of a round."""
         d = self.contexts.shape[-1]
         names = ",".join(f"x{j}" for j in range(d))
-        # the shortest text that reads back to the same bits
-        row = lambda x: ",".join(np.format_float_positional(v, trim="-") for v in x)  # noqa: E731
-        number = lambda v: np.format_float_positional(v, trim="-")  # noqa: E731
         with open(path, "w", encoding="utf-8") as out:
             if self.contexts.ndim == 2:
                 out.write(f"action,reward,propensity,{names}\n")
                 for x, a, r, p in zip(self.contexts, self.actions, self.rewards, self.propensities):
-                    out.write(f"{a},{number(r)},{number(p)},{row(x)}\n")
+                    out.write(f"{a},{_number(r)},{_number(p)},{_row(x)}\n")
                 return
             out.write(f"round,action,chosen,reward,propensity,{names}\n")
             for t, (xs, a, r, p) in enumerate(zip(self.contexts, self.actions, self.rewards, self.propensities)):
                 for k, x in enumerate(xs):
-                    outcome = f"1,{number(r)},{number(p)}" if k == a else "0,,"
-                    out.write(f"{t},{k},{outcome},{row(x)}\n")
+                    outcome = f"1,{_number(r)},{_number(p)}" if k == a else "0,,"
+                    out.write(f"{t},{k},{outcome},{_row(x)}\n")
+
+
+def _number(value: np.floating[Any]) -> str:
+    """The shortest text that reads back to the same bits."""
+    return np.format_float_positional(value, trim="-")
+
+
+def _row(values: NDArray[Any]) -> str:
+    return ",".join(_number(value) for value in values)
 
 
 def _behaviour(spec: str | Sequence[float]) -> Any:

@@ -218,7 +218,7 @@ def _codes(values: NDArray[Any], labels: NDArray[Any]) -> NDArray[np.uint32]:
         t = int(np.argmin(known))
         some = ", ".join(str(label) for label in labels[:12]) + (", …" if len(labels) > 12 else "")
         raise NeuralcbError(f"round {t}, action: must be one of {some}, got {values[t]}")
-    return codes.astype(np.uint32)
+    return np.asarray(codes, dtype=np.uint32)
 
 
 def _mask(eligible: Any, n_rounds: int) -> NDArray[np.bool_] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 from os import PathLike
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,10 +16,8 @@ from ._neuralcb import NeuralcbError
 from ._policy import Policy
 from ._progress import Progress, progress_bar
 
-try:
-    from typing import Self
-except ImportError:  # Python 3.10
-    Self = Any  # type: ignore[misc,assignment]
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 _RENAMED = {"lam": "lambda", "random_state": "seed"}
 _PREPARATION = ("standardise", "intercept", "unit_norm")
@@ -67,7 +65,7 @@ class Learner:
 
     def _recipe(self) -> str:
         recipe: dict[str, Any] = {"algorithm": self._algorithm, "preparation": {}}
-        net = {}
+        net: dict[str, Any] = {}
         for name, value in self.get_params().items():
             if name == "random_state":
                 recipe["seed"] = _seed(value)
@@ -180,7 +178,7 @@ class Learner:
         if actions is None or rewards is None:
             missing = "actions" if actions is None else "rewards"
             raise NeuralcbError(f"`{missing}` of the log are missing: fit(contexts, actions, rewards)")
-        outcome = {"actions": actions, "rewards": rewards, "propensities": propensities}
+        outcome: dict[str, Any] = {"actions": actions, "rewards": rewards, "propensities": propensities}
         if policy is not None:
             return policy._rounds(contexts, eligible, **outcome)
         missing_values: str = getattr(self, "missing", "refuse")

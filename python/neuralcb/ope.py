@@ -122,7 +122,7 @@ class Report:
 
         rows = []
         for estimate in (self.behaviour, *self.estimates):
-            for name in estimate.intervals or {"": None}:
+            for name in estimate.intervals or [""]:
                 low, high = estimate.intervals.get(name, (math.nan, math.nan))
                 rows.append(
                     {
@@ -196,16 +196,23 @@ class Report:
         from html import escape
 
         head, *body = self._rows()
-        row = lambda cells, tag: "<tr>" + "".join(f"<{tag}>{escape(c)}</{tag}>" for c in cells) + "</tr>"  # noqa: E731
+
+        def row(cells: list[str], tag: str) -> str:
+            return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"
+
         notes = "".join(f"<p>{escape(text)}</p>" for text in (self.words, *(m for _, m in self.warnings)))
         return f"<table>{row(head, 'th')}{''.join(row(cells, 'td') for cells in body)}</table>{notes}"
+
+
+def _number(value: float | None) -> float:
+    return math.nan if value is None else value
 
 
 def _estimate(raw: dict[str, Any], name: str) -> Estimate:
     difference = raw.get("difference")
     return Estimate(
         estimator=name,
-        value=math.nan if raw["value"] is None else raw["value"],
+        value=_number(raw["value"]),
         intervals={key: (low, high) for key, (low, high) in raw["intervals"].items()},
         lower_bounds=dict(raw["lower_bounds"]),
         difference=None if difference is None else (difference["value"], *difference["interval"]),
@@ -214,11 +221,10 @@ def _estimate(raw: dict[str, Any], name: str) -> Estimate:
 
 def _report(text: str, confidence: float) -> Report:
     raw = json.loads(text)
-    number = lambda v: math.nan if v is None else v  # noqa: E731
     return Report(
         n=raw["n"],
-        ess=number(raw["ess"]),
-        mean_weight=number(raw["mean_weight"]),
+        ess=_number(raw["ess"]),
+        mean_weight=_number(raw["mean_weight"]),
         max_weight=raw["max_weight"],
         behaviour=_estimate(raw["behaviour"], "behaviour policy"),
         estimates=tuple(_estimate(estimate, estimate["estimator"]) for estimate in raw["estimates"]),

@@ -43,8 +43,7 @@ impl Watch {
         self.done.store(done, Ordering::Relaxed);
     }
 
-    fn tell(&self, py: Python<'_>, callback: &Bound<'_, PyAny>) -> PyResult<()> {
-        debug_assert!(py.version_info().major >= 3);
+    fn tell(&self, callback: &Bound<'_, PyAny>) -> PyResult<()> {
         callback.call1((self.done.load(Ordering::Relaxed), self.total.load(Ordering::Relaxed)))?;
         Ok(())
     }
@@ -73,7 +72,7 @@ pub fn run<T: Send>(
                 }
                 let look = |py: Python<'_>| {
                     py.check_signals()?;
-                    callback.as_ref().map_or(Ok(()), |callback| watch.tell(py, callback.bind(py)))
+                    callback.as_ref().map_or(Ok(()), |callback| watch.tell(callback.bind(py)))
                 };
                 if raised.is_none()
                     && let Err(error) = Python::attach(look)
@@ -86,7 +85,7 @@ pub fn run<T: Send>(
     })?;
     let done = done?;
     if let Some(callback) = progress {
-        watch.tell(py, callback)?;
+        watch.tell(callback)?;
     }
     Ok(done)
 }
