@@ -16,7 +16,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-use crate::log::{Block, Log, Preparation, ReadLog, PreparationConfig, Unseen};
+use crate::log::{Block, Log, Preparation, PreparationConfig, ReadLog, Unseen};
 use crate::policy::{Policy, PolicyError};
 use crate::train::read_all;
 

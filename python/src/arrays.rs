@@ -7,8 +7,6 @@ use neuralcb_logs::log::{
 use numpy::ndarray::ArrayView1;
 use std::ops::Range;
 
-use crate::work::Watch;
-
 /// A feature.
 pub enum Column<'a> {
     F32(ArrayView1<'a, f32>),
@@ -69,7 +67,6 @@ pub struct ArrayLog<'a> {
     /// The names of all actions; codes are places in this list.
     pub actions: Vec<String>,
     pub outcome: Option<Outcome<'a>>,
-    pub watch: Option<&'a Watch>,
 }
 
 impl ArrayLog<'_> {
@@ -122,7 +119,11 @@ impl ArrayLog<'_> {
     fn check_listing(&self, listing: &Listing<'_>) -> Result<(), Error> {
         let (n, pairs) = (self.n_rounds, listing.actions.len());
         if listing.offsets.len() != n + 1 {
-            return Err(Error::Shape { what: "rounds of the eligible actions", expected: n, got: listing.offsets.len() });
+            return Err(Error::Shape {
+                what: "rounds of the eligible actions",
+                expected: n,
+                got: listing.offsets.len(),
+            });
         }
         for round in 0..n {
             if listing.offsets[round] >= listing.offsets[round + 1] {
@@ -198,12 +199,7 @@ impl ReadLog for ArrayLog<'_> {
     }
 
     fn read(&self) -> ReadBlocks<'_> {
-        Box::new(self.ranges().map(|rounds| {
-            let n = rounds.len() as u64;
-            let block = self.block(rounds);
-            self.watch.inspect(|watch| watch.add(n));
-            Ok(block)
-        }))
+        Box::new(self.ranges().map(|rounds| Ok(self.block(rounds))))
     }
 
     fn actions(&self) -> Vec<String> {
@@ -219,10 +215,6 @@ impl ReadLog for ArrayLog<'_> {
     }
 
     fn digest(&self) -> Result<String, LogError> {
-        sha256_of_values(Box::new(self.ranges().map(|rounds| Ok(self.block(rounds)))))
-    }
-
-    fn go_on(&self) -> Result<(), LogError> {
-        self.watch.map_or(Ok(()), Watch::go_on)
+        sha256_of_values(self.read())
     }
 }

@@ -114,7 +114,8 @@ pub fn reproduce(
         }
     })?;
     let seconds = |r: &Record| r.train_seconds.last().unwrap_or(&0.0) + r.score_seconds.iter().sum::<f64>();
-    let now = py.import("time")?.call_method1("strftime", ("%Y-%m-%d %H:%M", py.import("time")?.call_method0("gmtime")?))?;
+    let now =
+        py.import("time")?.call_method1("strftime", ("%Y-%m-%d %H:%M", py.import("time")?.call_method0("gmtime")?))?;
     let info = RunInfo {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         machine,
@@ -127,10 +128,11 @@ pub fn reproduce(
         let results = Results::new(&plan, records.iter().map(Some));
         let figures = write_results(&dir, &plan, &results, info)?;
         let of_figure = |(figure, curves): &(Figure, Vec<_>)| {
-            let headline: Vec<_> =
-                curves.iter().filter(|c: &&neuralcb_experiments::summary::Curve| c.selection != Selection::OracleOverTime)
-                    .cloned()
-                    .collect();
+            let headline: Vec<_> = curves
+                .iter()
+                .filter(|c: &&neuralcb_experiments::summary::Curve| c.selection != Selection::OracleOverTime)
+                .cloned()
+                .collect();
             format!("{}\n\n{}", figure.title(), table(&headline))
         };
         Ok(figures.iter().map(of_figure).collect::<Vec<_>>().join("\n"))

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use neuralcb_logs::evaluate::{EvaluateOptions, evaluate, evaluate_columns};
-use neuralcb_logs::log::{Feature, Log, LogError, LogOptions, ReadBlocks, ReadLog, Schema, Want};
+use neuralcb_logs::log::{Feature, Log, LogOptions, ReadLog, Want};
 use neuralcb_logs::policy::Recipe;
 use neuralcb_logs::score::{ScoreOptions, score as score_log};
 use neuralcb_logs::tune::{TuneOptions, tune as tune_log};
@@ -14,43 +14,10 @@ use serde_json::json;
 use crate::error::{Refusal, json, settings};
 use crate::policy::Policy;
 use crate::training::recipe;
-use crate::work::{self, Watch};
+use crate::work;
 
 /// The winner of a tuning, and what was tried as JSON.
 pub type Tuned = (Policy, String);
-
-/// A log that stops when it is asked to, and tells how far its reading is.
-struct Watched<'a> {
-    log: &'a Log,
-    watch: &'a Watch,
-}
-
-impl ReadLog for Watched<'_> {
-    fn schema(&self) -> &Schema {
-        self.log.schema()
-    }
-
-    fn read(&self) -> ReadBlocks<'_> {
-        self.watch.set_total(self.log.bytes());
-        Box::new(self.log.blocks().inspect(|_| self.watch.set(self.log.bytes_read())))
-    }
-
-    fn bad_rows(&self) -> u64 {
-        self.log.bad_rows()
-    }
-
-    fn parts(&self) -> Vec<String> {
-        self.log.parts()
-    }
-
-    fn digest(&self) -> Result<String, LogError> {
-        self.log.digest()
-    }
-
-    fn go_on(&self) -> Result<(), LogError> {
-        self.watch.go_on()
-    }
-}
 
 /// Trains a policy as `neuralcb train` does.
 #[pyfunction]
@@ -65,7 +32,7 @@ pub fn train(
     let (options, recipe): (LogOptions, Recipe) = (settings(log_options)?, self::recipe(recipe)?);
     work::run(py, progress, |watch| {
         let log = Log::open(&paths, &options, Want::OUTCOMES)?;
-        Ok(Policy(training::train(&Watched { log: &log, watch }, &recipe, None, &mut |_| {})?))
+        Ok(Policy(training::train(&watch.bytes(&log), &recipe, None, &mut |_| {})?))
     })
 }
 
@@ -85,8 +52,7 @@ pub fn score(
     work::run(py, progress, |watch| {
         let log = Log::open_as(&paths, &options, Want::CONTEXTS, policy.preparation().schema())?;
         watch.set_total(log.bytes());
-        let scored =
-            score_log(policy, &log, &out, ScoreOptions { explain }, &mut || watch.set(log.bytes_read()))?;
+        let scored = score_log(policy, &log, &out, ScoreOptions { explain }, &mut || watch.set(log.bytes_read()))?;
         Ok(json!({
             "rounds": scored.rounds,
             "chosen": scored.chosen,
@@ -120,7 +86,7 @@ pub fn evaluate_log(
             return Ok((json(&report)?, None));
         };
         let log = Log::open_as(&paths, &log_options, Want::OUTCOMES, policy.preparation().schema())?;
-        let found = evaluate(policy, &Watched { log: &log, watch }, &options, &mut |_| {})?;
+        let found = evaluate(policy, &watch.bytes(&log), &options, &mut |_| {})?;
         Ok((json(&found.report)?, found.unseen.warning()))
     })
 }
@@ -137,7 +103,7 @@ pub fn diagnose(
     let options = settings::<LogOptions>(log_options)?;
     work::run(py, progress, |watch| {
         let log = Log::open(&paths, &options, Want::OUTCOMES)?;
-        let (schema, watched) = (log.schema(), Watched { log: &log, watch });
+        let (schema, watched) = (log.schema(), watch.bytes(&log));
         let blocks = watched.read().map(|block| watch.go_on().and(block));
         let names = |features: &[Feature]| features.iter().map(|feature| feature.name.clone()).collect::<Vec<_>>();
         let found = diagnosis::diagnose(blocks, &names(&schema.shared), &names(&schema.per_action))?;
@@ -163,7 +129,7 @@ pub fn tune(
     let (log_options, options): (LogOptions, TuneOptions) = (settings(log_options)?, settings(options)?);
     work::run(py, progress, |watch| {
         let log = Log::open(&paths, &log_options, Want::OUTCOMES)?;
-        tuned(tune_log(&Watched { log: &log, watch }, &options, &mut |_| {})?)
+        tuned(tune_log(&watch.bytes(&log), &options, &mut |_| {})?)
     })
 }
 

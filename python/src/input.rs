@@ -7,7 +7,6 @@ use pyo3::types::{PyDict, PyList};
 
 use crate::arrays::{ArrayLog, Column, Listing, Outcome};
 use crate::error::Refusal;
-use crate::work::Watch;
 
 /// Columns, held for as long as views on them live.
 pub struct Input<'py> {
@@ -36,9 +35,12 @@ enum HeldValues<'py> {
 impl<'py> Input<'py> {
     pub fn new(rounds: &Bound<'py, PyDict>) -> PyResult<Self> {
         let entry = |name: &str| Ok::<_, PyErr>(rounds.get_item(name)?.filter(|value| !value.is_none()));
-        let array_f64 = |name| entry(name)?.map(|v| Ok(v.extract::<PyReadonlyArray1<'py, f64>>()?)).transpose();
-        let array_u32 = |name| entry(name)?.map(|v| Ok(v.extract::<PyReadonlyArray1<'py, u32>>()?)).transpose();
-        let array_u64 = |name| entry(name)?.map(|v| Ok(v.extract::<PyReadonlyArray1<'py, u64>>()?)).transpose();
+        let array_f64 =
+            |name| entry(name)?.map(|v| Ok::<_, PyErr>(v.extract::<PyReadonlyArray1<'py, f64>>()?)).transpose();
+        let array_u32 =
+            |name| entry(name)?.map(|v| Ok::<_, PyErr>(v.extract::<PyReadonlyArray1<'py, u32>>()?)).transpose();
+        let array_u64 =
+            |name| entry(name)?.map(|v| Ok::<_, PyErr>(v.extract::<PyReadonlyArray1<'py, u64>>()?)).transpose();
         let columns = |name| match entry(name)? {
             Some(list) => list.cast_into::<PyList>()?.iter().map(|column| Held::new(&column)).collect(),
             None => Ok::<_, PyErr>(Vec::new()),
@@ -55,26 +57,23 @@ impl<'py> Input<'py> {
             missing: match entry("missing")?.map(|v| v.extract::<String>()).transpose()?.as_deref() {
                 None | Some("refuse") => Missing::Refuse,
                 Some("mean") => Missing::Mean,
-                Some(other) => return Err(Refusal(format!("`missing` must be `refuse` or `mean`, got `{other}`")).into()),
+                Some(other) => {
+                    return Err(Refusal(format!("`missing` must be `refuse` or `mean`, got `{other}`")).into());
+                }
             },
         })
     }
 
-    pub fn n_rounds(&self) -> usize {
-        self.n_rounds
-    }
-
     /// The rounds as a log, checked.
-    pub fn log<'a>(&'a self, watch: Option<&'a Watch>) -> Result<ArrayLog<'a>, Refusal> {
-        let columns = |held: &'a [Held<'py>]| held.iter().map(Held::column).collect::<Vec<_>>();
+    pub fn log(&self) -> Result<ArrayLog<'_>, Refusal> {
         let log = ArrayLog {
             schema: self.schema(),
             n_rounds: self.n_rounds,
-            shared: columns(&self.shared),
+            shared: Held::columns(&self.shared),
             listing: self.listing.as_ref().map(|(offsets, actions)| Listing {
                 offsets: offsets.as_array(),
                 actions: actions.as_array(),
-                features: columns(&self.own),
+                features: Held::columns(&self.own),
             }),
             actions: self.actions.clone(),
             outcome: self.outcome.as_ref().map(|(chosen, rewards)| Outcome {
@@ -82,7 +81,6 @@ impl<'py> Input<'py> {
                 rewards: rewards.as_array(),
                 propensities: self.propensities.as_ref().map(|p| p.as_array()),
             }),
-            watch,
         };
         log.check()?;
         Ok(log)
@@ -126,6 +124,10 @@ impl<'py> Held<'py> {
             }
         };
         Ok(Held { name, kind, values })
+    }
+
+    fn columns<'a>(held: &'a [Held<'py>]) -> Vec<Column<'a>> {
+        held.iter().map(Held::column).collect()
     }
 
     fn column(&self) -> Column<'_> {

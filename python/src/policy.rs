@@ -74,7 +74,7 @@ impl Policy {
         rounds: &Bound<'py, PyDict>,
     ) -> PyResult<(Bound<'py, PyArray1<i64>>, Bound<'py, PyAny>, Bound<'py, PyAny>)> {
         let input = Input::new(rounds)?;
-        let log = input.log(None)?;
+        let log = input.log()?;
         let decided = match log.n_rounds {
             // starting a thread would take longer
             0..64 => self.decided(&log)?,
@@ -119,11 +119,11 @@ pub fn evaluate_policy(
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<(String, Option<String>)> {
     let (input, options) = (Input::new(rounds)?, settings::<EvaluateOptions>(options)?);
-    let log = input.log(None)?;
+    let log = input.log()?;
     let policy = &policy.0;
     work::run(py, progress, |watch| {
         watch.set_total(3 * log.n_rounds as u64);
-        let log = ArrayLog { watch: Some(watch), ..log };
+        let log = watch.rounds(&log);
         let found = evaluate(policy, &log, &options, &mut |_| {})?;
         Ok((json(&found.report)?, found.unseen.warning()))
     })

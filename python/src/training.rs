@@ -10,7 +10,6 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use serde_json::{Map, Value};
 
-use crate::arrays::ArrayLog;
 use crate::error::{Refusal, settings};
 use crate::files::{Tuned, tuned};
 use crate::input::Input;
@@ -48,10 +47,10 @@ impl Training {
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let (recipe, input) = (self::recipe(recipe)?, Input::new(rounds)?);
-        let log = input.log(None)?;
+        let log = input.log()?;
         let training = work::run(py, progress, |watch| {
             watch.set_total(2 * log.n_rounds as u64);
-            let log = ArrayLog { watch: Some(watch), ..log };
+            let log = watch.rounds(&log);
             Ok(Inner::start(&log, &recipe, &mut |_| {})?)
         })?;
         Ok(Training(Mutex::new(Some(training))))
@@ -60,10 +59,10 @@ impl Training {
     #[pyo3(signature = (rounds, progress=None))]
     fn go_on(&self, py: Python<'_>, rounds: &Bound<'_, PyDict>, progress: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
         let input = Input::new(rounds)?;
-        let log = input.log(None)?;
+        let log = input.log()?;
         work::run(py, progress, |watch| {
             watch.set_total(2 * log.n_rounds as u64);
-            let log = ArrayLog { watch: Some(watch), ..log };
+            let log = watch.rounds(&log);
             let mut slot = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             // what fails midway is neither the old training nor the new one
             let mut training = slot.take().ok_or_else(given_up)?;
@@ -97,10 +96,10 @@ impl Training {
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Tuned> {
         let (input, options) = (Input::new(rounds)?, settings::<TuneOptions>(options)?);
-        let log = input.log(None)?;
+        let log = input.log()?;
         work::run(py, progress, |watch| {
             watch.set_total(3 * log.n_rounds as u64);
-            tuned(tune(&ArrayLog { watch: Some(watch), ..log }, &options, &mut |_| {})?)
+            tuned(tune(&watch.rounds(&log), &options, &mut |_| {})?)
         })
     }
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
-use neuralcb_logs::log::LogError;
+use neuralcb_logs::log::{Log, LogError, ReadBlocks, ReadLog, Schema};
 use pyo3::prelude::*;
 
 use crate::error::Refusal;
@@ -43,9 +43,61 @@ impl Watch {
         self.done.store(done, Ordering::Relaxed);
     }
 
+    /// A log in memory, watched.
+    pub fn rounds<'a>(&'a self, log: &'a dyn ReadLog) -> Watched<'a> {
+        Watched { log, bytes: None, watch: self }
+    }
+
+    /// A log in files, watched.
+    pub fn bytes<'a>(&'a self, log: &'a Log) -> Watched<'a> {
+        Watched { log, bytes: Some(log), watch: self }
+    }
+
     fn tell(&self, callback: &Bound<'_, PyAny>) -> PyResult<()> {
         callback.call1((self.done.load(Ordering::Relaxed), self.total.load(Ordering::Relaxed)))?;
         Ok(())
+    }
+}
+
+/// A log whose reading ends when it is to, and is counted: in bytes if it is in files, otherwise in rounds.
+pub struct Watched<'a> {
+    log: &'a dyn ReadLog,
+    bytes: Option<&'a Log>,
+    watch: &'a Watch,
+}
+
+impl ReadLog for Watched<'_> {
+    fn schema(&self) -> &Schema {
+        self.log.schema()
+    }
+
+    fn read(&self) -> ReadBlocks<'_> {
+        self.bytes.inspect(|log| self.watch.set_total(log.bytes()));
+        Box::new(self.log.read().inspect(|block| match (self.bytes, block) {
+            (Some(log), _) => self.watch.set(log.bytes_read()),
+            (None, Ok(block)) => self.watch.add(block.n_rounds() as u64),
+            (None, Err(_)) => {}
+        }))
+    }
+
+    fn actions(&self) -> Vec<String> {
+        self.log.actions()
+    }
+
+    fn bad_rows(&self) -> u64 {
+        self.log.bad_rows()
+    }
+
+    fn parts(&self) -> Vec<String> {
+        self.log.parts()
+    }
+
+    fn digest(&self) -> Result<String, LogError> {
+        self.log.digest()
+    }
+
+    fn go_on(&self) -> Result<(), LogError> {
+        self.watch.go_on()
     }
 }
 
@@ -67,7 +119,9 @@ pub fn run<T: Send>(
                 match from.recv_timeout(PATIENCE) {
                     Ok(done) => return raised.map_or(Ok(done), Err),
                     // the worker has panicked; leaving the scope passes it on
-                    Err(RecvTimeoutError::Disconnected) => return Err(crate::error::NeuralcbError::new_err("panicked")),
+                    Err(RecvTimeoutError::Disconnected) => {
+                        return Err(crate::error::NeuralcbError::new_err("panicked"));
+                    }
                     Err(RecvTimeoutError::Timeout) => {}
                 }
                 let look = |py: Python<'_>| {
