@@ -129,7 +129,7 @@ def _named(columns: list[Column], features: Sequence[tuple[str, str]] | None) ->
     if features is None:
         return columns
     if len(columns) != len(features):
-        raise NeuralcbError(f"X has {len(columns)} features, but the policy is expecting {len(features)} features as input")
+        raise NeuralcbError(f"X has {len(columns)} features, but Policy is expecting {len(features)} features as input")
     words = [name for name, kind in features if kind == "category"]
     if words:
         raise NeuralcbError(f"feature `{words[0]}` is words: give contexts as a table with that column")
@@ -251,9 +251,9 @@ def rounds(
     read = contexts_of(contexts, known)
     n, sizes, own = read.n_rounds, read.sizes, read.own
     if n == 0:
-        raise NeuralcbError("contexts hold 0 sample(s) (shape=(0, d)) while a minimum of 1 is required")
+        raise NeuralcbError("contexts hold 0 sample(s) (shape=(0, d)) while a minimum of 1 is required: give some")
     if known is None and not read.shared and not own:
-        raise NeuralcbError("contexts have 0 feature(s) (shape=(n, 0)) while a minimum of 1 is required")
+        raise NeuralcbError(f"contexts have 0 feature(s) (shape=({n}, 0)) while a minimum of 1 is required: give some")
     chosen = None if actions is None else _labels(actions)
     if chosen is not None and len(chosen) != n:
         raise NeuralcbError(f"actions: expected {n}, got {len(chosen)}")

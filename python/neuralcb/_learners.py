@@ -15,6 +15,7 @@ from ._input import labels_of, rounds
 from ._neuralcb import NeuralcbError
 from ._policy import Policy
 from ._progress import Progress, progress_bar
+from .obp import from_obp, is_feedback
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -167,9 +168,7 @@ class Learner:
         n_actions: int | None,
         policy: Policy | None = None,
     ) -> dict[str, Any]:
-        if isinstance(contexts, dict):
-            from .obp import from_obp
-
+        if is_feedback(contexts):
             if actions is not None or rewards is not None:
                 raise NeuralcbError("a feedback dictionary holds actions and rewards: give nothing beside it")
             feedback = from_obp(contexts)
@@ -250,7 +249,7 @@ class Learner:
 
 
 def _numeric(actions: Any, contexts: Any) -> bool:
-    return isinstance(contexts, dict) or np.asarray(actions).dtype.kind in "biuf"
+    return is_feedback(contexts) or np.asarray(actions).dtype.kind in "biuf"
 
 
 def _not_fitted(message: str) -> Exception:

@@ -12,6 +12,7 @@ from ._input import rounds
 from ._neuralcb import NeuralcbError
 from ._policy import Policy
 from ._progress import Progress, progress_bar
+from .obp import from_obp, is_feedback
 from .ope import Report, _config, _report, _warn
 
 Paths = Union[str, "PathLike[str]", Sequence[Union[str, "PathLike[str]"]]]
@@ -235,12 +236,10 @@ def tune(
     given = {"base": {"seed": seed, "preset": preset}}
     settings = json.dumps({**given, **{name: list(v) if isinstance(v, tuple) else v for name, v in options.items()}})
     with progress_bar(progress, "tuning") as tell:
-        if actions is None and not isinstance(log, dict):
+        if actions is None and not is_feedback(log):
             native, text = _neuralcb.tune(_paths(log), _log_options(log_options), settings, tell)
         else:
-            if isinstance(log, dict):
-                from .obp import from_obp
-
+            if is_feedback(log):
                 feedback = from_obp(log)
                 log, actions, rewards = feedback["contexts"], feedback["actions"], feedback["rewards"]
                 propensities, n_actions = feedback["propensities"], feedback["n_actions"]

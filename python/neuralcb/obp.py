@@ -9,6 +9,11 @@ import numpy as np
 from ._neuralcb import NeuralcbError
 
 
+def is_feedback(log: Any) -> bool:
+    """Whether a log is such a dictionary; some sparse matrices are dictionaries as well."""
+    return isinstance(log, dict) and not hasattr(log, "tocsr")
+
+
 def from_obp(feedback: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments of ``fit`` from a feedback dictionary of Open Bandit Pipeline.
 

@@ -200,7 +200,7 @@ def test_numbers_that_are_not_there_may_become_the_mean(log):
 
 def test_contexts_of_another_width_are_refused(log):
     learner = neuralcb.LinLCB().fit(*log.args)
-    with pytest.raises(neuralcb.NeuralcbError, match="X has 3 features, but the policy is expecting 4"):
+    with pytest.raises(neuralcb.NeuralcbError, match="X has 3 features, but Policy is expecting 4"):
         learner.predict(log.contexts[:, :3])
 
 
