@@ -106,6 +106,51 @@ pub enum Error {
         /// The round after the last in both.
         end: u64,
     },
+    /// A context without a direction, where the theory needs one.
+    #[error(
+        "round {round}, action {action}: the context is the zero vector: remove the round or add a constant feature"
+    )]
+    ZeroContext {
+        /// Round, counted from 0.
+        round: usize,
+        /// The action.
+        action: usize,
+    },
+    /// Two contexts that make the neural tangent kernel matrix singular.
+    #[error(
+        "round {round}, action {action} and round {other_round}, action {other_action} have parallel contexts: H is \
+         singular (lambda_0 = 0); keep one of them (`Points::distinct`)"
+    )]
+    Parallel {
+        /// Round of the earlier context, counted from 0.
+        round: usize,
+        /// Its action.
+        action: usize,
+        /// Round of the later one.
+        other_round: usize,
+        /// Its action.
+        other_action: usize,
+    },
+    /// A neural tangent kernel matrix that is singular to working precision.
+    #[error(
+        "H is singular to working precision at context {index}: its contexts depend on each other; use fewer rounds or \
+         more depth"
+    )]
+    SingularKernel {
+        /// Number of the context at which the factorisation failed.
+        index: usize,
+    },
+    /// More contexts than the exact computation can hold.
+    #[error(
+        "{got} contexts are too many for an exact computation, at most {limit}: use fewer rounds, raise the limit or take \
+         the approximation (`Ntk::approximate`)"
+    )]
+    TooManyContexts {
+        /// Number nK of contexts.
+        got: usize,
+        /// The largest number allowed.
+        limit: usize,
+    },
     /// A matrix that should be positive definite is not.
     #[error("matrix is not positive definite at pivot {pivot}: increase `lambda`")]
     NotPositiveDefinite {

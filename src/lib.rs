@@ -44,6 +44,7 @@ pub mod net;
 pub mod ope;
 pub mod policy;
 mod seed;
+pub mod theory;
 
 pub use data::{Contexts, Eligible, Encoding, Layout, LoggedData, Pair, Round};
 pub use data::{Standardiser, unit_norm};

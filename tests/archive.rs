@@ -3,7 +3,8 @@
 use neuralcb::archive::{Archive, Keep};
 use neuralcb::bandit::{Bandit, Classification, Labelled, RewardRule, Synthetic, SyntheticConfig, TestSet, collect};
 use neuralcb::model::{
-    Covariance, ExactForm, KernelConfig, Learner, LinearConfig, Mode, NeuralConfig, NeuralLinearConfig,
+    Covariance, ExactForm, KernelConfig, Learner, LinearConfig, Mode, NeuralConfig, NeuralLinearConfig, RefitConfig,
+    TabularConfig, When,
 };
 use neuralcb::net::{NetConfig, Optimiser, Schedule, Towards};
 use neuralcb::policy::{Behaviour, BehaviourConfig, Imitation, ImitationConfig};
@@ -56,6 +57,10 @@ fn configs() -> Vec<ModelConfig> {
     for covariance in [Covariance::Diagonal, Covariance::PerAction, exact(ExactForm::Primal), exact(ExactForm::Dual)] {
         configs.push(ModelConfig::NeuralLinear(NeuralLinearConfig { net: net(2), covariance, ..Default::default() }));
     }
+    for when in [When::OnDemand, When::EveryRound] {
+        configs.push(ModelConfig::Refit(RefitConfig { net: net(2), when, passes: 2, ..RefitConfig::default() }));
+    }
+    configs.push(ModelConfig::Tabular(TabularConfig { cell: 0.5, ..TabularConfig::default() }));
     configs.push(ModelConfig::Linear(LinearConfig::default()));
     configs.push(ModelConfig::Kernel(KernelConfig { max_samples: 70, ..KernelConfig::default() }));
     configs

@@ -125,11 +125,11 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 
 fn of_columns(args: &Args) -> anyhow::Result<Report> {
     let columns = [&args.policy_column, &args.q_column, &args.v_column];
-    let extra = columns.into_iter().flatten().cloned().collect();
-    let options = LogOptions { extra, ..args.log_args.options()? };
+    let extra: Vec<String> = columns.into_iter().flatten().cloned().collect();
+    let options = LogOptions { extra: extra.clone(), ..args.log_args.options()? };
     let log = Log::open(&args.inputs, &options, Want::OUTCOMES)?;
     let mut bar = LogBar::new(&log);
-    let report = evaluate_columns(&log, &args.options(), &mut |doing| bar.show(doing))?;
+    let report = evaluate_columns(&log, &extra, &args.options(), &mut |doing| bar.show(doing))?;
     bar.finish();
     Ok(report)
 }
@@ -173,10 +173,11 @@ fn table(report: &Report, confidence: f64) -> String {
     for estimate in &report.estimates {
         let bounded = &estimate.bounded;
         // the first that the estimator has, in the order of the contract; cressie-read has its own
-        let by = if bounded.intervals.contains_key(&Interval::Normal) { Interval::Normal } else { Interval::CressieRead };
-        let difference = estimate.difference.map_or(String::new(), |d| {
-            format!("{:+.6} [{:+.6}, {:+.6}]", d.value, d.interval[0], d.interval[1])
-        });
+        let by =
+            if bounded.intervals.contains_key(&Interval::Normal) { Interval::Normal } else { Interval::CressieRead };
+        let difference = estimate
+            .difference
+            .map_or(String::new(), |d| format!("{:+.6} [{:+.6}, {:+.6}]", d.value, d.interval[0], d.interval[1]));
         rows.push([
             estimate.estimator.name().to_owned(),
             number(bounded.value),
@@ -202,7 +203,7 @@ fn table(report: &Report, confidence: f64) -> String {
         text.push_str(line.trim_end());
         text.push('\n');
     }
-    text.push_str(&format!("\n{}: {}\n", report.verdict.answer, report.verdict.words));
+    text.push_str(&format!("\n{}\n", report.verdict.words));
     for Warning { code, message } in &report.warnings {
         text.push_str(&format!("warning ({}): {message}\n", code_name(*code)));
     }

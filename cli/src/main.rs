@@ -13,6 +13,7 @@ mod report;
 mod reproduce;
 mod score;
 mod simulate;
+mod theory;
 mod train;
 mod tune;
 
@@ -48,6 +49,8 @@ enum Command {
     Simulate(simulate::Args),
     /// List the paper's real data sets, and bring them into the cache
     Data(data::Args),
+    /// What the paper's theory says about a bandit: NTK, effective dimension, coverage, bounds, lemmas
+    Theory(Box<theory::Args>),
     /// Time this build on this machine, against what the machine allows
     Bench(bench::Args),
 }
@@ -79,6 +82,7 @@ fn main() -> ExitCode {
         Command::Report(args) => report::run(&args),
         Command::Simulate(args) => simulate::run(&args),
         Command::Data(args) => data::run(&args),
+        Command::Theory(args) => theory::run(&args),
         Command::Bench(args) => bench::run(&args),
     };
     match done {

@@ -65,11 +65,7 @@ impl Args {
         let base = self.config.as_deref().map(Recipe::from_toml).transpose()?.unwrap_or_default();
         let usual = TuneOptions::default();
         Ok(TuneOptions {
-            base: Recipe {
-                preset: self.preset.unwrap_or(base.preset),
-                seed: self.seed.unwrap_or(base.seed),
-                ..base
-            },
+            base: Recipe { preset: self.preset.unwrap_or(base.preset), seed: self.seed.unwrap_or(base.seed), ..base },
             hold_out: self.hold_out,
             share: self.share,
             confidence: self.confidence,

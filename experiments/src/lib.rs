@@ -31,6 +31,7 @@ pub mod rows;
 mod runner;
 mod settings;
 pub mod summary;
+pub mod theory;
 
 pub use error::ExperimentError;
 pub use journal::{Journal, Output, Record};

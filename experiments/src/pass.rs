@@ -1,7 +1,9 @@
 //! Training passes: β and the greedy twin are read off one and the same pass, so few passes serve the whole grid.
 
 use neuralcb::ModelConfig;
-use neuralcb::model::{Covariance, KernelConfig, LinearConfig, Mode, NeuralConfig, NeuralLinearConfig, UpdateOrder};
+use neuralcb::model::{
+    Covariance, KernelConfig, LinearConfig, Mode, NeuralConfig, NeuralLinearConfig, RefitConfig, UpdateOrder, When,
+};
 use neuralcb::net::{NetConfig, Optimiser, Towards};
 use neuralcb::policy::{ImitationConfig, Rounding};
 use serde::{Deserialize, Serialize};
@@ -159,7 +161,14 @@ impl Pass {
             }
             Job::Model(ModelConfig::NeuralLinear(config)) => rounds * (0.4 + 1e-3 * weights(&config.net, size).0),
             Job::Model(ModelConfig::Linear(_)) => rounds * (0.05 + 1e-3 * d * d / 2.0),
-            Job::Model(ModelConfig::Kernel(_)) | Job::References => 0.1,
+            Job::Model(ModelConfig::Kernel(_) | ModelConfig::Tabular(_)) | Job::References => 0.1,
+            Job::Model(ModelConfig::Refit(config)) => {
+                let samples = match config.when {
+                    When::OnDemand => to as f64,
+                    When::EveryRound => rounds * (from + to) as f64 / 2.0,
+                };
+                samples * config.passes as f64 * (0.1 + 1e-4 * weights(&config.net, size).0)
+            }
             Job::Clone(config) => {
                 let rows = to as f64 * (size.n_actions / size.n_blocks.max(1)).max(1) as f64;
                 15.0 * rows * (0.1 + 1e-4 * d * config.width as f64)
@@ -172,6 +181,7 @@ impl Pass {
         let (d, pairs) = (size.dim as f64, (contexts * size.n_actions) as f64);
         match &self.job {
             Job::Model(ModelConfig::Neural(NeuralConfig { net, .. }))
+            | Job::Model(ModelConfig::Refit(RefitConfig { net, .. }))
             | Job::Model(ModelConfig::NeuralLinear(NeuralLinearConfig { net, .. })) => {
                 pairs * (0.03 + 6e-5 * weights(net, size).0)
             }
@@ -183,7 +193,7 @@ impl Pass {
                 let own = n as f64 / size.n_blocks as f64;
                 pairs * own * (2e-3 + 2e-5 * d + 1.3e-5 * own)
             }
-            Job::Model(ModelConfig::Kernel(_)) | Job::References => 0.1,
+            Job::Model(ModelConfig::Kernel(_) | ModelConfig::Tabular(_)) | Job::References => 0.1,
             Job::Clone(_) => pairs * 0.05,
         }
     }

@@ -144,25 +144,34 @@ impl Problem {
     /// Draws bandit, log and test contexts, from streams of their own.
     pub fn draw(config: &ProblemConfig, library: &Library, rep: usize, seed: u64) -> Result<Self, ExperimentError> {
         let seed = Seed::new(seed).child(config.dataset.name()).nth(rep as u64);
-        let (log, test): (Box<dyn Bandit>, Box<dyn Bandit>) = match &config.source {
-            Source::Synthetic(synthetic) => {
-                let bandit = Synthetic::new(synthetic.clone(), &mut seed.stream("bandit"))?;
-                (Box::new(bandit.clone()), Box::new(bandit))
-            }
-            Source::Real { data, preparation, split } => {
-                let rows = library.rows(*data, *preparation)?;
-                let rule = if *data == RealData::Mushroom { RewardRule::Mushroom } else { RewardRule::Classes };
-                let (log, test) = pools(&rows, *split, config, seed);
-                let bandit = |pool| Classification::new(rows.data.clone(), pool, rule);
-                (Box::new(bandit(log)?), Box::new(bandit(test)?))
-            }
-        };
+        let (log, test) = bandits(config, library, seed)?;
         let mut behaviour = Behaviour::new(&config.behaviour, log.layout())?;
         let collected = collect(log.as_ref(), &mut behaviour, config.rounds, seed.child("log"))?;
         let n_test = test.n_contexts().map_or(config.test_contexts, |n| n.min(config.test_contexts));
         let test = TestSet::draw(test.as_ref(), n_test, &mut seed.stream("test"))?;
         let held_out = collected.log.slice(config.held_out_from()..config.rounds);
         Ok(Problem { held_out, log: collected.log, test, behaviour: collected.behaviour, seed })
+    }
+}
+
+/// The bandits that log and test draw from.
+pub(crate) fn bandits(
+    config: &ProblemConfig,
+    library: &Library,
+    seed: Seed,
+) -> Result<(Box<dyn Bandit>, Box<dyn Bandit>), ExperimentError> {
+    match &config.source {
+        Source::Synthetic(synthetic) => {
+            let bandit = Synthetic::new(synthetic.clone(), &mut seed.stream("bandit"))?;
+            Ok((Box::new(bandit.clone()), Box::new(bandit)))
+        }
+        Source::Real { data, preparation, split } => {
+            let rows = library.rows(*data, *preparation)?;
+            let rule = if *data == RealData::Mushroom { RewardRule::Mushroom } else { RewardRule::Classes };
+            let (log, test) = pools(&rows, *split, config, seed);
+            let bandit = |pool| Classification::new(rows.data.clone(), pool, rule);
+            Ok((Box::new(bandit(log)?), Box::new(bandit(test)?)))
+        }
     }
 }
 

@@ -9,7 +9,7 @@
 //! the actions were chosen.
 
 use neuralcb::model::{Linear, LinearConfig};
-use neuralcb::ope::{Evaluation, OpeConfig, Report, Sample};
+use neuralcb::ope::{Code, Evaluation, OpeConfig, Report, Sample, Warning};
 use neuralcb::policy::{PropensityConfig, estimate_propensities};
 use neuralcb::{Contexts, Encoding, Learner, LoggedData, RewardModel, Seed};
 use rayon::prelude::*;
@@ -48,8 +48,6 @@ pub struct Evaluated {
     pub report: Report,
     /// What the policy had not seen in training.
     pub unseen: Unseen,
-    /// Whether the log is the one that the policy was trained on.
-    pub same_log: bool,
 }
 
 /// Evaluates a policy on a log that was opened with actions, rewards and, where it has them, propensities.
@@ -60,7 +58,9 @@ pub fn evaluate(
     progress: &mut dyn FnMut(&'static str),
 ) -> Result<Evaluated, PolicyError> {
     progress("preparing");
-    let same_log = log.sha256()? == policy.description().log.sha256;
+    // whoever learned nothing from a log cannot have learned too much
+    let learned = !policy.arrays().is_empty();
+    let same_log = learned && log.sha256()? == policy.description().log.sha256;
     let (own, summary) = Preparation::fit(log, &PreparationConfig::default())?;
     let mut estimated = None;
     if summary.propensities.is_none() {
@@ -82,13 +82,20 @@ pub fn evaluate(
         first += block.n_rounds() as u64;
         evaluation.extend(&samples)?;
     }
-    Ok(Evaluated { report: evaluation.report(), unseen, same_log })
+    let mut report = evaluation.report();
+    if same_log {
+        let message = "the policy was learned from this very log, so every value is too high by an unknown amount: hold \
+                       rounds out (`neuralcb tune` does), or evaluate on a later log";
+        report.warnings.insert(0, Warning { code: Code::SameLog, message: message.to_owned() });
+    }
+    Ok(Evaluated { report, unseen })
 }
 
 /// Evaluates a policy that lives elsewhere: the log's extra columns are π(a | x) of the logged action and, with a model,
 /// q̂(x, a) and v̂(x).
 pub fn evaluate_columns(
     log: &Log,
+    columns: &[String],
     options: &EvaluateOptions,
     progress: &mut dyn FnMut(&'static str),
 ) -> Result<Report, PolicyError> {
@@ -104,6 +111,7 @@ pub fn evaluate_columns(
         progress("evaluating");
         let block = block?;
         let rewards = block.rewards.as_deref().unwrap_or_default();
+        check_columns(log, &block, columns)?;
         let mu = propensities(&block, estimated.as_deref(), first)?;
         first += block.n_rounds() as u64;
         let sample = |t: usize| {
@@ -117,6 +125,22 @@ pub fn evaluate_columns(
         evaluation.extend(&(0..block.n_rounds()).map(sample).collect::<Vec<_>>())?;
     }
     Ok(evaluation.report())
+}
+
+/// Refuses probabilities outside [0, 1] and values that are not finite.
+fn check_columns(log: &Log, block: &Block, columns: &[String]) -> Result<(), PolicyError> {
+    for (i, (values, column)) in block.extra.iter().zip(columns).enumerate() {
+        let (want, ok): (_, fn(f64) -> bool) = match i {
+            0 => ("a probability in [0, 1]", |v| (0.0..=1.0).contains(&v)),
+            _ => ("a finite number", f64::is_finite),
+        };
+        if let Some(t) = values.iter().position(|&v| !ok(v)) {
+            let place = block.places[t];
+            let path = log.path(place).unwrap_or(std::path::Path::new("-")).to_path_buf();
+            return Err(PolicyError::Value { path, line: place.line, column: column.clone(), want, got: values[t] });
+        }
+    }
+    Ok(())
 }
 
 /// The propensities of a log that has none.

@@ -477,3 +477,85 @@ fn integers_of_a_parquet_log_are_actions_and_nulls_are_no_values() {
     assert_eq!(block.places.iter().map(|place| place.line).collect::<Vec<_>>(), [1, 3]);
     assert!(log.skipped().first[0].contains("row 2: column `x` must be a number"), "{:?}", log.skipped());
 }
+
+#[test]
+fn reading_does_not_run_ahead_of_its_user() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut text = "action,reward,x\n".to_string();
+    (0..400_000).for_each(|i| text += &format!("{},1,{}.125\n", i % 3, 1000 + i % 1000));
+    let log = open(folder.path(), "a.csv", &text, &LogOptions::default()).unwrap();
+    let mut blocks = log.blocks();
+    assert_eq!(blocks.next().unwrap().unwrap().n_rounds(), 8192);
+    // Time for the reader to run away, if it could: two blocks wait, one is being read, one is handed over.
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    let row = text.len() as u64 / 400_000;
+    assert!(log.bytes_read() < 6 * 8192 * row + (1 << 19), "{} of {}", log.bytes_read(), log.bytes());
+    drop(blocks);
+    assert_eq!(log.blocks().map(|block| block.unwrap().n_rounds()).sum::<usize>(), 400_000);
+}
+
+#[test]
+fn a_row_without_an_end_is_refused_before_it_fills_the_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.csv.gz");
+    gzip(&path, &format!("action,reward,x\nup,1,2\nup,1,\"{}", "x".repeat(70 << 20)));
+    let error = Log::open(&[path], &LogOptions::default(), Want::OUTCOMES).unwrap_err().to_string();
+    assert!(error.contains("must be a row of at most 64 MiB, got `more`: a quotation mark may be open"), "{error}");
+}
+
+#[test]
+fn empty_parts_of_a_folder_are_no_fault() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in [("a.csv", ""), ("b.csv", "x,action,reward\n"), ("c.csv", "x,action,reward\n1,a,0\n")] {
+        fs::write(folder.path().join(name), text).unwrap();
+    }
+    // Columns are found by name in each file.
+    fs::write(folder.path().join("d.csv"), "reward,x,action\n1,2,b\n").unwrap();
+    let log = Log::open(&[folder.path().to_path_buf()], &LogOptions::default(), Want::OUTCOMES).unwrap();
+    let block = log.blocks().next().unwrap().unwrap();
+    assert_eq!(block.shared, [Values::Numbers(vec![1.0, 2.0])]);
+    assert_eq!(block.places[1], Place { file: 3, line: 2 });
+    assert_eq!(log.path(block.places[1]).unwrap().file_name().unwrap(), "d.csv");
+    assert_eq!(log.sha256().unwrap(), sha256("x,action,reward\nx,action,reward\n1,a,0\nreward,x,action\n1,2,b\n"));
+}
+
+fn sha256(text: &str) -> String {
+    use sha2::{Digest, Sha256};
+    Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[test]
+fn a_second_reward_is_no_feature_and_a_role_that_is_not_there_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "action,reward,gain,propensity,x\na,1,5,,2\n";
+    let roles = Roles { reward: Some("gain".into()), ..Roles::default() };
+    let options = LogOptions { roles, ..LogOptions::default() };
+    let log = open(folder.path(), "a.csv", text, &options).unwrap();
+    assert_eq!(log.schema().shared.iter().map(|feature| feature.name.as_str()).collect::<Vec<_>>(), ["x"]);
+    let ignored: Vec<_> =
+        log.schema().ignored.iter().map(|column| format!("{}: {}", column.name, column.why)).collect();
+    assert_eq!(ignored, ["reward: the name of a reward or propensity", "propensity: no values in the first rows"]);
+    let block = log.blocks().next().unwrap().unwrap();
+    assert_eq!((block.rewards, block.propensities), (Some(vec![5.0]), None));
+    let roles = Roles { eligible: Some("elligible".into()), ..Roles::default() };
+    let options = LogOptions { roles, ..LogOptions::default() };
+    let message = refusal("a.csv", text, &options);
+    assert!(message.starts_with("`a.csv` has no column `elligible`; it has `action`,"), "{message}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_pipe_is_kept_so_that_it_can_be_read_twice() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+    let writer = std::thread::spawn({
+        let path = path.clone();
+        move || fs::write(path, "action,reward,x\na,1,2\nb,0,3\n").unwrap()
+    });
+    let log = Log::open(&[path], &LogOptions::default(), Want::OUTCOMES).unwrap();
+    writer.join().unwrap();
+    for _ in 0..2 {
+        assert_eq!(log.blocks().next().unwrap().unwrap().rewards, Some(vec![1.0, 0.0]));
+    }
+}

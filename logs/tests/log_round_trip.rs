@@ -129,3 +129,25 @@ fn the_standardiser_is_that_of_the_library() {
     }
     assert_eq!(t, expected.len());
 }
+
+#[test]
+fn the_number_of_threads_changes_no_bit() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = written(&per_action(20_000), folder.path(), "log.parquet");
+    let prepared = |threads| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| {
+            let log = Log::open(std::slice::from_ref(&path), &LogOptions::default(), Want::OUTCOMES).unwrap();
+            let (preparation, summary) = Preparation::fit(&log, &PreparationConfig::default()).unwrap();
+            let rows: Vec<Vec<f32>> = log
+                .blocks()
+                .map(|block| {
+                    let contexts = preparation.contexts(&block.unwrap()).unwrap();
+                    contexts.rows(0..contexts.n_rounds()).to_vec()
+                })
+                .collect();
+            (serde_json::to_string(&preparation).unwrap(), summary, rows)
+        })
+    };
+    assert_eq!(prepared(1), prepared(3));
+}

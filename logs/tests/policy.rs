@@ -155,9 +155,9 @@ fn damaged_hostile_and_future_files_are_refused_in_one_line() {
     );
     // settings that would take more memory than there is
     for (from, to) in [
-        (r#"\"width\":64"#, r#"\"width\":64000000000"#),
+        (r#"\"width\":128"#, r#"\"width\":128000000000"#),
         (r#"\"depth\":3"#, r#"\"depth\":3000000000000"#),
-        (r#"\"width\":64"#, r#"\"width\":0"#),
+        (r#"\"width\":128"#, r#"\"width\":0"#),
     ] {
         let message = change(from, to);
         assert!(message.starts_with("`p` is not a whole policy file: "), "{message}");

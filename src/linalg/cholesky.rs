@@ -88,15 +88,19 @@ impl Cholesky {
         triangular_solve::solve_lower_triangular_in_place(self.l.as_ref(), rhs, Par::Seq);
     }
 
-    /// b ← A⁻¹·b.
-    pub(crate) fn solve(&self, b: &mut [f64]) {
-        self.solve_lower(b);
+    /// b ← L⁻ᵀ·b.
+    pub(crate) fn solve_upper(&self, b: &mut [f64]) {
         let rhs = MatMut::from_column_major_slice_mut(b, self.dim(), 1);
         triangular_solve::solve_upper_triangular_in_place(self.l.transpose(), rhs, Par::Seq);
     }
 
+    /// b ← A⁻¹·b.
+    pub(crate) fn solve(&self, b: &mut [f64]) {
+        self.solve_lower(b);
+        self.solve_upper(b);
+    }
+
     /// log det A = 2 Σ log l_kk.
-    #[cfg(test)]
     pub(crate) fn log_det(&self) -> f64 {
         (0..self.dim()).map(|k| 2.0 * self.l[(k, k)].ln()).sum()
     }
@@ -111,7 +115,7 @@ impl Cholesky {
 }
 
 /// Factors the lower triangle in place and clears the upper one.
-fn factor_in_place(mut a: MatMut<'_, f64>, first_pivot: usize) -> Result<(), Error> {
+pub(crate) fn factor_in_place(mut a: MatMut<'_, f64>, first_pivot: usize) -> Result<(), Error> {
     let n = a.nrows();
     let mut buffer = MemBuffer::new(cholesky_in_place_scratch::<f64>(n, Par::Seq, Default::default()));
     cholesky_in_place(a.rb_mut(), Default::default(), Par::Seq, MemStack::new(&mut buffer), Default::default())

@@ -9,6 +9,7 @@
 //! * [`panels`]: products with many rows at once, a lane per row;
 //! * [`scatter`]: λI + Σ x xᵀ of vectors that come one at a time;
 //! * [`cholesky`]: positive definite matrices in f64: factor, update by rank one, extend;
+//! * [`symmetric`]: large symmetric matrices in tiles: product, factor, solve;
 //! * [`whiten`]: uᵀA⁻¹u of many rows, in f64 or f32.
 
 pub(crate) mod cholesky;
@@ -20,4 +21,5 @@ pub(crate) mod panels;
 pub(crate) mod scalar;
 pub(crate) mod scatter;
 pub(crate) mod simd;
+pub(crate) mod symmetric;
 pub(crate) mod whiten;

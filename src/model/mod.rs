@@ -9,6 +9,10 @@
 //! | NeuralLinLCB (4), NeuralLinGreedy (5) | [`NeuralLinear`] | > 0, 0 |
 //! | LinLCB (2) | [`Linear`] | > 0 |
 //! | KernLCB (3) | [`Kernel`] | > 0 |
+//! | tabular (Table 1: Rashidinejad et al., Yin & Wang) | [`Tabular`] | > 0, 0 |
+//! | linear greedy (Table 1: Duan & Wang) | [`Linear`] | 0 |
+//! | narrow ReLU network (Table 1: Nguyen-Tang et al.) | [`Refit`], on demand | 0 |
+//! | NeuralUCB's retraining from scratch (Section 5) | [`Refit`], every round | > 0 |
 //!
 //! A [`Learner`] is a model in training; [`Learner::model`] gives what it has learned so far as a frozen
 //! [`RewardModel`], which later rounds do not change.
@@ -21,7 +25,9 @@ mod linear;
 mod neural;
 mod neural_linear;
 mod rbf;
+mod refit;
 mod scorer;
+mod tabular;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -34,6 +40,8 @@ pub use lambda::{Covariance, ExactForm};
 pub use linear::{Linear, LinearConfig};
 pub use neural::{Mode, Neural, NeuralConfig, UpdateOrder};
 pub use neural_linear::{NeuralLinear, NeuralLinearConfig};
+pub use refit::{Refit, RefitConfig, When};
+pub use tabular::{Tabular, TabularConfig};
 
 use crate::archive::Archive;
 use crate::data::{Contexts, Eligible, Encoding, Layout, Pair};
@@ -117,6 +125,10 @@ pub enum ModelConfig {
     Linear(LinearConfig),
     /// KernLCB.
     Kernel(KernelConfig),
+    /// Tabular pessimism and tabular greedy.
+    Tabular(TabularConfig),
+    /// A network fitted from scratch: narrow ReLU on demand, NeuralUCB's retraining at every round.
+    Refit(RefitConfig),
 }
 
 impl ModelConfig {
@@ -139,7 +151,8 @@ impl ModelConfig {
             ModelConfig::Neural(config) => network(&config.net, config.covariance),
             ModelConfig::NeuralLinear(config) => network(&config.net, config.covariance),
             ModelConfig::Linear(_) => product(&[layout.n_blocks(), layout.dim, layout.dim]),
-            ModelConfig::Kernel(_) => 0,
+            ModelConfig::Refit(config) => network(&config.net, config.covariance),
+            ModelConfig::Kernel(_) | ModelConfig::Tabular(_) => 0,
         }
     }
 
@@ -158,6 +171,8 @@ impl ModelConfig {
             ModelConfig::NeuralLinear(config) => Box::new(NeuralLinear::<f32>::new(config.clone(), layout, seed)?),
             ModelConfig::Linear(config) => Box::new(Linear::new(config.clone(), layout)?),
             ModelConfig::Kernel(config) => Box::new(Kernel::new(config.clone(), layout)?),
+            ModelConfig::Tabular(config) => Box::new(Tabular::new(config.clone(), layout)?),
+            ModelConfig::Refit(config) => Box::new(Refit::<f32>::new(config.clone(), layout, seed)?),
         })
     }
 }

@@ -62,7 +62,7 @@ pub enum Estimator {
 /// | `bootstrap` | for many rounds | Poisson bootstrap, percentiles |
 /// | `hoeffding` | for any n | the range of w·r |
 /// | `bernstein` | for any n | the range and the spread seen (Maurer & Pontil 2009) |
-/// | `clopper-pearson` | for any n, in the mean | the range of rewards, the largest weight |
+/// | `clopper-pearson` | where rewards are rare (the value is near the least reward); too narrow elsewhere | Σ w r / max w as successes among n / max w trials |
 /// | `cressie-read` | for many rounds | E\[w\] = 1 and the range of rewards |
 /// | `sequence` | for all n at once, also if the log was collected adaptively and looked at often | the range of rewards |
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -78,7 +78,8 @@ pub enum Interval {
     Hoeffding,
     /// The empirical Bernstein inequality.
     Bernstein,
-    /// Clopper and Pearson's, on Σ w r / max w successes.
+    /// Clopper and Pearson's, on Σ w r / max w successes. The variance of w r is at most max w·V − V², of which this takes
+    /// max w·(V − V²): the same for small V alone.
     ClopperPearson,
     /// Empirical likelihood by the Cressie–Read divergence.
     CressieRead,

@@ -107,3 +107,89 @@ fn check_target(log: &LoggedData, target: &[f64]) -> Result<(), Error> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::{Contexts, Eligible, Encoding, Layout, Pair};
+    use crate::model::{Linear, LinearConfig, RewardModel};
+    use std::ops::Range;
+    use std::sync::Arc;
+
+    const LAYOUT: Layout = Layout { dim: 1, n_actions: 2, encoding: Encoding::Disjoint };
+
+    fn log(n: usize) -> LoggedData {
+        let x = (0..n).map(|t| t as f32).collect();
+        let contexts = Contexts::new(LAYOUT, x, Eligible::All).unwrap();
+        let actions = (0..n as u32).map(|t| t % 2).collect();
+        let rewards = (0..n).map(|t| (t % 3) as f64).collect();
+        LoggedData::new(contexts, actions, rewards, Some(vec![0.5; n])).unwrap()
+    }
+
+    /// A model that says of a round 1 if it has seen it, else 0 (the context is the round's number).
+    #[derive(Default, Clone)]
+    struct Memory(Vec<u32>);
+
+    impl Learner for Memory {
+        fn observe(&mut self, chosen: Pair<'_>, _: f64) {
+            self.0.push(chosen.x[0] as u32);
+        }
+
+        fn model(&mut self) -> Result<Arc<dyn RewardModel>, Error> {
+            Ok(Arc::new(self.clone()))
+        }
+    }
+
+    impl RewardModel for Memory {
+        fn layout(&self) -> Layout {
+            LAYOUT
+        }
+
+        fn estimate_rounds(&self, contexts: &Contexts, rounds: Range<usize>, mean: &mut [f64], _: &mut [f64]) {
+            for (place, t) in rounds.enumerate() {
+                let seen = self.0.contains(&(contexts.pair(t, 0).x[0] as u32));
+                mean[2 * place..2 * place + 2].fill(f64::from(u8::from(seen)));
+            }
+        }
+    }
+
+    #[test]
+    fn no_round_is_judged_by_a_model_that_saw_it() {
+        let log = log(103);
+        let fit = cross_fit(&log, &[0.5; 206], 5, |_| Ok(Box::new(Memory::default()))).unwrap();
+        assert_eq!((fit.q, fit.v), (vec![0.0; 103], vec![0.0; 103]));
+    }
+
+    #[test]
+    fn values_are_those_of_a_model_trained_on_the_other_folds() {
+        let (log, target) = (log(64), [0.25, 0.75].repeat(64));
+        let learner = || Linear::new(LinearConfig::default(), LAYOUT).unwrap();
+        let fit = cross_fit(&log, &target, 2, |_| Ok(Box::new(learner()))).unwrap();
+        let mut by_hand = learner();
+        for t in (0..64).filter(|t| t / 16 % 2 == 1) {
+            by_hand.observe(log.round(t).chosen, log.round(t).reward);
+        }
+        let q = by_hand.model().unwrap().estimate(log.contexts()).unwrap().mean;
+        for t in [0, 7, 15, 32, 40] {
+            let chosen = log.actions()[t] as usize;
+            assert_eq!(fit.q[t], q[2 * t + chosen]);
+            assert_eq!(fit.v[t], 0.25 * q[2 * t] + 0.75 * q[2 * t + 1]);
+        }
+        let samples = samples(&log, &target, Some(&fit)).unwrap();
+        assert_eq!((samples[1].weight, samples[2].weight), (1.5, 0.5));
+        assert_eq!((samples[1].q, samples[1].v), (Some(fit.q[1]), Some(fit.v[1])));
+    }
+
+    #[test]
+    fn targets_that_are_no_probabilities_are_refused() {
+        let log = log(64);
+        let refuse = |target: &[f64]| samples(&log, target, None).unwrap_err().to_string();
+        assert_eq!(refuse(&[1.0; 3]), "target probabilities, one per pair: expected 128, got 3");
+        assert_eq!(
+            refuse(&[1.0; 128]),
+            "round 0, target policy's probability: must be 1 in sum over the actions, got 2"
+        );
+        let fit = cross_fit(&log, &[0.5; 128], 5, |_| Ok(Box::new(Memory::default())));
+        assert_eq!(fit.unwrap_err().to_string(), "`rounds in the log` must be at least 16 per fold, got 64");
+    }
+}

@@ -38,12 +38,18 @@ pub(crate) fn doubts(config: &OpeConfig, state: &State, estimates: &[Estimate]) 
         warn(
             Code::FewRewards,
             format!(
-                "only {found} rounds have both weight and reward: normal, student-t and bootstrap intervals are too narrow; rely on bernstein, clopper-pearson or sequence, or collect more rounds"
+                "only {found} rounds have both weight and reward: normal, student-t and bootstrap intervals are \
+                 too narrow; rely on bernstein, clopper-pearson or sequence, or collect more rounds"
             ),
         );
     }
     if config.estimated_propensities {
-        warn(Code::EstimatedPropensities, "the propensities were estimated from the log: every number here inherits the error of that estimate; log the probability of each choice from now on".to_owned());
+        warn(
+            Code::EstimatedPropensities,
+            "the propensities were estimated from the log: every number here \
+             inherits the error of that estimate; log the probability of each choice from now on"
+                .to_owned(),
+        );
     }
     ranges(config, state, estimates, &mut warn);
     left_out(config, state, &mut warn);
@@ -58,7 +64,8 @@ fn weights(state: &State, warn: &mut impl FnMut(Code, String)) {
         warn(
             Code::NoOverlap,
             format!(
-                "none of the {} logged actions is one that the target plays: collect rounds in which its actions are tried",
+                "none of the {} logged actions is one that the target plays: collect rounds in which its \
+                 actions are tried",
                 seen.rounds
             ),
         );
@@ -74,7 +81,8 @@ fn weights(state: &State, warn: &mut impl FnMut(Code, String)) {
         warn(
             code,
             format!(
-                "the effective sample size is {ess:.2} of {} rounds: {what}; evaluate a policy closer to the one that made the log, or collect rounds with larger propensities",
+                "the effective sample size is {ess:.2} of {} rounds: {what}; evaluate a policy closer to the \
+                 one that made the log, or collect rounds with larger propensities",
                 seen.rounds
             ),
         );
@@ -91,7 +99,8 @@ fn weights(state: &State, warn: &mut impl FnMut(Code, String)) {
         warn(
             Code::MeanWeight,
             format!(
-                "the mean weight is {mean:.4}, more than chance away from 1 (standard error {error:.4}): {cause}; check both probabilities of the logged action"
+                "the mean weight is {mean:.4}, more than chance away from 1 (standard error {error:.4}): \
+                 {cause}; check both probabilities of the logged action"
             ),
         );
     }
@@ -100,7 +109,8 @@ fn weights(state: &State, warn: &mut impl FnMut(Code, String)) {
         warn(
             Code::MaxWeight,
             format!(
-                "one round has {:.1} % of all weight (weight {:.4}): look at that round, or prefer ips-clip, switch-dr or dros",
+                "one round has {:.1} % of all weight (weight {:.4}): look at that round, or prefer ips-clip, \
+                 switch-dr or dros",
                 100.0 * share,
                 seen.max_weight
             ),
@@ -117,7 +127,8 @@ fn ranges(config: &OpeConfig, state: &State, estimates: &[Estimate], warn: &mut 
         warn(
             Code::XMaxFromLog,
             format!(
-                "hoeffding and bernstein take the largest weight ({:.4}) and the rewards from the log, and hold only if no round can exceed them: give `x_max`",
+                "hoeffding and bernstein take the largest weight ({:.4}) and the rewards from the log, and hold \
+                 only if no round can exceed them: give `x_max`",
                 seen.max_weight
             ),
         );
@@ -127,7 +138,8 @@ fn ranges(config: &OpeConfig, state: &State, estimates: &[Estimate], warn: &mut 
         warn(
             Code::XMaxExceeded,
             format!(
-                "a round exceeds the `x_max` given, so hoeffding and bernstein are left out for {}: give a larger bound",
+                "a round exceeds the `x_max` given, so hoeffding and bernstein are left out for {}: give a \
+                 larger bound",
                 exceeding.join(", ")
             ),
         );
@@ -141,13 +153,15 @@ fn ranges(config: &OpeConfig, state: &State, estimates: &[Estimate], warn: &mut 
         (None, Some([low, high])) => warn(
             Code::RewardRangeFromLog,
             format!(
-                "clopper-pearson, cressie-read and sequence take the rewards' range from the log ([{low}, {high}]), and hold only if no reward can leave it: give `reward_range`"
+                "clopper-pearson, cressie-read and sequence take the rewards' range from the log ([{low}, \
+                 {high}]), and hold only if no reward can leave it: give `reward_range`"
             ),
         ),
         (None, None) => warn(
             Code::ConstantReward,
             format!(
-                "all rewards are {}: clopper-pearson, cressie-read and sequence are left out, because they need the range of rewards; give `reward_range`",
+                "all rewards are {}: clopper-pearson, cressie-read and sequence are left out, because they need \
+                 the range of rewards; give `reward_range`",
                 seen.reward.low
             ),
         ),
@@ -163,7 +177,8 @@ fn left_out(config: &OpeConfig, state: &State, warn: &mut impl FnMut(Code, Strin
         warn(
             Code::NoModel,
             format!(
-                "{rounds} of {} rounds have no q and v of a reward model, so {} are left out: give both, or fit a model by cross-fitting",
+                "{rounds} of {} rounds have no q and v of a reward model, so {} are left out: give both, or fit \
+                 a model by cross-fitting",
                 seen.rounds,
                 missing.join(", ")
             ),
@@ -176,15 +191,28 @@ fn left_out(config: &OpeConfig, state: &State, warn: &mut impl FnMut(Code, Strin
         warn(
             Code::NoSequence,
             format!(
-                "{} rounds stand for dropped ones as well, so the confidence sequence, which needs the place of each round, is left out: keep all rounds",
+                "{} rounds stand for dropped ones as well, so the confidence sequence, which needs the place of \
+                 each round, is left out: keep all rounds",
                 seen.dropped
             ),
         );
         return;
     }
     match state.sequence.interval(&state.moments, 0.5, [0.0, 1.0]) {
-        Err(Gap::Missing(round)) => warn(Code::NoSequence, format!("the parts merged so far lack rounds from {round} on, so the confidence sequence, which needs all from the first, is left out: merge the missing parts")),
-        Err(Gap::TooLarge) => warn(Code::NoSequence, "weights or weighted rewards sum to more than 2^54, so the confidence sequence is left out: scale the rewards".to_owned()),
+        Err(Gap::Missing(round)) => warn(
+            Code::NoSequence,
+            format!(
+                "the parts merged so far lack rounds from \
+                 {round} on, so the confidence sequence, which needs all from the first, is left out: merge the \
+                 missing parts"
+            ),
+        ),
+        Err(Gap::TooLarge) => warn(
+            Code::NoSequence,
+            "weights or weighted rewards sum to more than 2^54, so the \
+             confidence sequence is left out: scale the rewards"
+                .to_owned(),
+        ),
         Ok(_) => {}
     }
 }

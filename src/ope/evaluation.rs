@@ -47,7 +47,8 @@ pub struct Evaluation {
 /// Everything that is summed over rounds.
 #[derive(Debug, Clone)]
 pub(crate) struct State {
-    pub moments: Moments,
+    /// On the heap: its exact sums take 22 kB, too much to pass from thread to thread on the stack.
+    pub moments: Box<Moments>,
     pub seen: Seen,
     pub sequence: Sequence,
     bootstrap: Bootstrap,
@@ -80,9 +81,12 @@ impl Evaluation {
         &self.config
     }
 
-    /// Takes the next rounds, in parallel. On an error nothing is taken.
+    /// Takes the rounds that follow this part's own, in parallel. On an error nothing is taken.
     pub fn extend(&mut self, samples: &[Sample]) -> Result<(), Error> {
-        let first = self.state.sequence.end();
+        let (first, n) = (self.state.sequence.next(), samples.len() as u64);
+        if let Some((start, end)) = self.state.sequence.held(n) {
+            return Err(Error::Overlap { start, end });
+        }
         for (round, sample) in (first..).zip(samples) {
             sample.check(round, self.config.reward_range)?;
         }
@@ -99,6 +103,7 @@ impl Evaluation {
             self.state.add(&self.config, samples);
         } else if let Some(added) = samples.par_chunks(BLOCK).enumerate().map(part).reduce_with(join) {
             self.state.merge(&added);
+            self.state.sequence.advance(n);
         }
         Ok(())
     }
@@ -146,7 +151,7 @@ impl State {
             config.estimators.iter().flat_map(|&e| terms_of(e)).for_each(|&term| wanted[term] = true);
         }
         State {
-            moments: Moments::default(),
+            moments: Box::default(),
             seen: Seen::default(),
             sequence: Sequence::starting_at(first_round),
             bootstrap: Bootstrap::new(config.seed, config.replicates, wanted),
@@ -154,17 +159,19 @@ impl State {
     }
 
     fn add(&mut self, config: &OpeConfig, samples: &[Sample]) {
-        let first = self.sequence.end();
+        let first = self.sequence.next();
+        let sequence = config.wants(Interval::Sequence);
         let rows: Vec<(Terms, f64)> = samples.iter().map(|s| (terms(config, s), s.count())).collect();
         for (sample, (terms, count)) in samples.iter().zip(&rows) {
             self.moments.add(terms, *count);
             self.seen.add(sample, terms, *count);
-            if config.wants(Interval::Sequence) {
+            if sequence {
                 self.sequence.add(terms[W], terms[WR]);
             } else {
                 self.sequence.skip();
             }
         }
+        self.sequence.join();
         if config.wants(Interval::Bootstrap) {
             self.bootstrap.add(first, &rows);
         }

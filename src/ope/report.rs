@@ -148,6 +148,8 @@ pub enum Code {
     ConstantReward,
     /// The confidence sequence is left out.
     NoSequence,
+    /// The policy was learned from the very log that judges it.
+    SameLog,
 }
 
 impl Code {
@@ -193,9 +195,9 @@ pub(crate) fn verdict(estimates: &[Estimate], warnings: &[Warning], confidence: 
         let words = "cannot tell: none of dr, sndr, snips and ips was computed; ask for one of them".to_owned();
         return Verdict { answer: Answer::CannotTell, estimator: None, words };
     };
-    let percent = 100.0 * confidence;
+    let percent = (1e4 * confidence).round() / 100.0;
     let numbers = format!(
-        "{name} puts the target {value:+.4} from the policy that made the log, {percent:.4} % interval [{low:+.4}, {high:+.4}]"
+        "{name} puts the target {value:+.4} from the policy that made the log, {percent} % interval [{low:+.4}, {high:+.4}]"
     );
     let (answer, words) = if low > 0.0 {
         (Answer::Better, format!("better: {numbers}"))

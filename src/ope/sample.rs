@@ -55,7 +55,7 @@ impl Sample {
         let values = [(Column::Reward, Some(self.reward)), (Column::ModelValue, self.q), (Column::TargetValue, self.v)];
         for (column, value) in values {
             if let Some(value) = value
-                && !(value.abs() <= LARGEST)
+                && !(-LARGEST..=LARGEST).contains(&value)
             {
                 return refuse(column, "in [-1e100, 1e100]", value);
             }

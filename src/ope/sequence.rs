@@ -145,9 +145,11 @@ impl Segment {
 }
 
 /// The state of the confidence sequence: its segments, in the order of rounds. A whole log is one segment.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Sequence {
     segments: Vec<Segment>,
+    /// The number of the next round.
+    next: u64,
 }
 
 /// Why a confidence sequence cannot be told.
@@ -161,24 +163,39 @@ pub(crate) enum Gap {
 
 impl Sequence {
     /// Rounds that will start with the given number.
-    pub fn starting_at(first: u64) -> Self {
-        Sequence { segments: vec![Segment::new(first)] }
+    pub fn starting_at(next: u64) -> Self {
+        Sequence { segments: Vec::new(), next }
     }
 
     /// The next round.
     pub fn add(&mut self, weight: f64, weighted_reward: f64) {
-        self.segments.last_mut().expect("made with one").add(weight, weighted_reward);
+        self.open().add(weight, weighted_reward);
+        self.next += 1;
     }
 
     /// The next round, of which only the number is kept: no interval will be asked for.
     pub fn skip(&mut self) {
-        self.segments.last_mut().expect("made with one").end += 1;
+        self.open().end += 1;
+        self.next += 1;
+    }
+
+    /// The segment that the next round belongs to.
+    fn open(&mut self) -> &mut Segment {
+        let place = self.segments.iter().position(|s| s.end == self.next).unwrap_or_else(|| {
+            self.segments.push(Segment::new(self.next));
+            self.segments.len() - 1
+        });
+        &mut self.segments[place]
     }
 
     /// Takes the rounds of another part, which may lie anywhere but not overlap.
     pub fn merge(&mut self, other: &Sequence) {
-        self.segments.extend(other.segments.iter().filter(|s| s.first < s.end).cloned());
-        self.segments.retain(|s| s.first < s.end);
+        self.segments.extend(other.segments.iter().cloned());
+        self.join();
+    }
+
+    /// Puts segments in order and makes one of those that touch.
+    pub fn join(&mut self) {
         self.segments.sort_by_key(|s| s.first);
         let mut joined: Vec<Segment> = Vec::new();
         for segment in self.segments.drain(..) {
@@ -197,9 +214,21 @@ impl Sequence {
         pairs.filter(|(start, end)| start < end).min()
     }
 
-    /// Where the next round of this part would go.
-    pub fn end(&self) -> u64 {
-        self.segments.last().map_or(0, |s| s.end)
+    /// Those of the next `n` rounds that are already here, if any.
+    pub fn held(&self, n: u64) -> Option<(u64, u64)> {
+        let end = self.next + n;
+        let both = self.segments.iter().map(|s| (s.first.max(self.next), s.end.min(end)));
+        both.filter(|(start, end)| start < end).min()
+    }
+
+    /// The number of the next round.
+    pub fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// Goes on after `n` rounds that were merged.
+    pub fn advance(&mut self, n: u64) {
+        self.next += n;
     }
 
     /// The interval at the last round, each end with error probability `tail`, for rewards in `range`.
@@ -273,16 +302,16 @@ fn log_wealth(s: f64, v: f64) -> f64 {
 /// ln P(a, x), the regularised lower incomplete gamma function, for x ≥ a; `bend` = a (λ − 1 − ln λ), λ = x/a.
 fn ln_lower_gamma(a: f64, x: f64, bend: f64) -> f64 {
     if bend > 40.0 {
-        return 0.0; // the upper tail is below e⁻⁴⁰
+        0.0 // the upper tail is below e⁻⁴⁰
+    } else if a > 1e6 {
+        (-upper_gamma_of_large(a, x, bend)).ln_1p()
+    } else {
+        ln_lower_gamma_series(a, x, bend)
     }
-    if a > 1e6 {
-        // Temme's expansion, whose next term is below 1e-12 here
-        let (excess, eta) = (x / a - 1.0, (2.0 * bend / a).sqrt());
-        let first = if eta < 1e-4 { -1.0 / 3.0 + eta / 12.0 } else { 1.0 / excess - 1.0 / eta };
-        let upper = 0.5 * erfc(bend.sqrt()) + first * (-bend).exp() / (std::f64::consts::TAU * a).sqrt();
-        return (-upper).ln_1p();
-    }
-    // x^a e^-x / Γ(a + 1) · Σ x^k / ((a + 1) … (a + k))
+}
+
+/// x^a e^−x / Γ(a + 1) · Σ_k x^k / ((a + 1) … (a + k)); O(√a) terms.
+fn ln_lower_gamma_series(a: f64, x: f64, bend: f64) -> f64 {
     let (mut term, mut sum, mut k) = (1.0, 1.0, 0.0);
     while term > 1e-17 * sum {
         k += 1.0;
@@ -290,4 +319,54 @@ fn ln_lower_gamma(a: f64, x: f64, bend: f64) -> f64 {
         sum += term;
     }
     f64::ln(sum) - bend - 0.5 * (std::f64::consts::TAU * a).ln() - stirling_rest(a)
+}
+
+/// 1 − P(a, x) by the first term of Temme's expansion; the next is below 1e-12 for a above a million.
+fn upper_gamma_of_large(a: f64, x: f64, bend: f64) -> f64 {
+    let (excess, eta) = (x / a - 1.0, (2.0 * bend / a).sqrt());
+    let first = if eta < 1e-4 { -1.0 / 3.0 + eta / 12.0 } else { 1.0 / excess - 1.0 / eta };
+    0.5 * erfc(bend.sqrt()) + first * (-bend).exp() / (std::f64::consts::TAU * a).sqrt()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_forms_of_the_incomplete_gamma_function_meet() {
+        for a in [1e6, 1e7] {
+            for deviations in [0.0, 0.01, 0.5, 1.0, 3.0, 6.0] {
+                let x = a + deviations * f64::sqrt(a);
+                let excess = x / a - 1.0;
+                let bend = a * (excess - excess.ln_1p());
+                let (series, large) = (ln_lower_gamma_series(a, x, bend), -upper_gamma_of_large(a, x, bend));
+                // a million rounded terms
+                assert!((series - large.ln_1p()).abs() < 1e-10, "{a} {x}: {series}, {}", large.ln_1p());
+            }
+        }
+    }
+
+    #[test]
+    fn the_wealth_is_that_of_its_definition() {
+        // SciPy 1.17.1: s + v − (v + 1) ln(s + v + 1) + ln gammainc(v + 1, s + v + 1) + gammaln(v + 1) − ln gammainc(1, 1)
+        assert!((log_wealth(3.0, 5.0) - -0.06012876391341443).abs() < 1e-9);
+        assert!((log_wealth(0.0, 2.0) - -0.6942570368345229).abs() < 1e-9);
+        assert!((log_wealth(40.0, 100.0) - 4.373131615313304).abs() < 1e-9);
+        assert!((log_wealth(500.0, 20000.0) - 1.5730697817752515).abs() < 1e-9);
+        assert!((log_wealth(12.5, 0.0) - 10.355984088982671).abs() < 1e-9);
+    }
+
+    #[test]
+    fn rounds_in_parts_have_the_numbers_of_rounds_in_one() {
+        let round = |t: u64| (f64::from((t % 5) as u32) / 3.0, f64::from((t % 7) as u32) / 9.0 - 0.3);
+        let part = |rounds: std::ops::Range<u64>| {
+            let mut part = Sequence::starting_at(rounds.start);
+            rounds.for_each(|t| part.add(round(t).0, round(t).1));
+            part
+        };
+        let mut merged = part(70..100);
+        merged.merge(&part(0..30));
+        merged.merge(&part(30..70));
+        assert_eq!(merged.segments, part(0..100).segments);
+    }
 }

@@ -2,6 +2,8 @@
 //!
 //! μ̂(a | x) = softmax over the eligible actions of f_a(x),  f = W_2 max(W_1 x + b_1, 0) + b_2
 //!
+//! (with `width` 0 there is no hidden layer: f = W x + b, the multinomial logistic model)
+//!
 //! fitted by maximum likelihood with Adam on batches of 64 rounds. With one vector per round f has an output per action;
 //! with a vector per action one output is taken of each (a conditional logit). Every tenth round is held out: the weights
 //! with the best likelihood there are kept, and training ends when it has not risen for some epochs.
@@ -26,7 +28,7 @@ use crate::seed::{Seed, Stream};
 ///
 /// | name | default | purpose | range |
 /// |---|---|---|---|
-/// | `width` | 100 | hidden units | ≥ 1 |
+/// | `width` | 100 | hidden units; 0 is the multinomial logistic model | ≥ 0 |
 /// | `lr` | 0.001 | Adam's learning rate | > 0 |
 /// | `l2` | 0.0001 | weight of ½‖W‖² | ≥ 0 |
 /// | `epochs` | 50 | passes over the log at most (more on a log of a few batches) | ≥ 1 |
@@ -34,7 +36,7 @@ use crate::seed::{Seed, Stream};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ImitationConfig {
-    /// Hidden units.
+    /// Hidden units; 0 for none.
     pub width: usize,
     /// Adam's learning rate.
     pub lr: f64,
@@ -74,7 +76,6 @@ pub struct Imitation {
 impl Imitation {
     /// Fits the clone to the given rounds of a log. The seed decides initial weights and batches.
     pub fn fit(config: &ImitationConfig, log: &LoggedData, rounds: Range<usize>, seed: Seed) -> Result<Self, Error> {
-        at_least("width", 1, "at least 1", config.width)?;
         at_least("epochs", 1, "at least 1", config.epochs)?;
         at_least("patience", 1, "at least 1", config.patience)?;
         at_least("rounds in the log", 1, "at least 1", rounds.len())?;
@@ -204,14 +205,22 @@ impl Shape {
     fn ends(&self) -> [usize; 4] {
         let first = self.layout.dim * self.width;
         let second = first + self.width;
-        let third = second + self.width * self.outputs;
+        let third = second + self.last() * self.outputs;
         [first, second, third, third + self.outputs]
     }
 
-    /// He et al.'s initialisation, biases 0.
+    /// Inputs of the output layer: the hidden units, or the context itself.
+    fn last(&self) -> usize {
+        if self.width == 0 { self.layout.dim } else { self.width }
+    }
+
+    /// He et al.'s initialisation, biases 0; without a hidden layer all 0, since the problem is convex.
     fn initial(&self, rng: &mut Stream) -> Vec<f32> {
         let [w1, b1, w2, b2] = self.ends();
         let mut weights = vec![0.0; b2];
+        if self.width == 0 {
+            return weights;
+        }
         let mut fill = |weights: &mut [f32], n_in: usize| {
             let std = (2.0 / n_in as f32).sqrt();
             weights
@@ -234,11 +243,14 @@ impl Shape {
         let n = work.x.len() / d;
         work.h.resize(n * m, 0.0);
         work.f.resize(n * k, 0.0);
-        product(Matrix::new(&work.x, n, d), Matrix::new(&weights[..w1], d, m), &mut work.h);
-        for h in work.h.chunks_exact_mut(m) {
-            h.iter_mut().zip(&weights[w1..b1]).for_each(|(h, b)| *h = (*h + b).max(0.0));
+        if m > 0 {
+            product(Matrix::new(&work.x, n, d), Matrix::new(&weights[..w1], d, m), &mut work.h);
+            for h in work.h.chunks_exact_mut(m) {
+                h.iter_mut().zip(&weights[w1..b1]).for_each(|(h, b)| *h = (*h + b).max(0.0));
+            }
         }
-        product(Matrix::new(&work.h, n, m), Matrix::new(&weights[b1..w2], m, k), &mut work.f);
+        let (last, h) = (self.last(), if m > 0 { &work.h } else { &work.x });
+        product(Matrix::new(h, n, last), Matrix::new(&weights[b1..w2], last, k), &mut work.f);
         for f in work.f.chunks_exact_mut(k) {
             f.iter_mut().zip(&weights[w2..]).for_each(|(f, b)| *f += b);
         }
@@ -286,13 +298,17 @@ impl Shape {
         work.dh.resize(n * m, 0.0);
         work.gradient.resize(b2, 0.0);
         let df = Matrix::new(&work.f, n, k);
+        sum_rows(&work.f, &mut work.gradient[w2..]);
+        if m == 0 {
+            product(Matrix::new(&work.x, n, d).transposed(), df, &mut work.gradient[..w2]);
+            return;
+        }
         product(df, Matrix::new(&weights[b1..w2], m, k).transposed(), &mut work.dh);
         work.dh.iter_mut().zip(&work.h).filter(|(_, h)| **h == 0.0).for_each(|(dh, _)| *dh = 0.0);
         product(Matrix::new(&work.h, n, m).transposed(), df, &mut work.gradient[b1..w2]);
         let dh = Matrix::new(&work.dh, n, m);
         product(Matrix::new(&work.x, n, d).transposed(), dh, &mut work.gradient[..w1]);
         sum_rows(&work.dh, &mut work.gradient[w1..b1]);
-        sum_rows(&work.f, &mut work.gradient[w2..]);
     }
 
     /// Mean negative log-likelihood of the logged actions.
@@ -414,23 +430,25 @@ mod tests {
                 .unwrap(),
             ),
         ] {
-            let log = log(bandit.as_ref(), 20);
-            let shape = Shape::new(&log, 0..20, 5);
-            let mut weights = shape.initial(&mut Seed::new(3).stream("weights"));
-            let (rounds, mut work): (Vec<usize>, _) = ((0..20).collect(), Work::default());
-            shape.forward(&weights, log.contexts(), &rounds, &mut work);
-            shape.backward(&weights, &log, &rounds, &mut work);
-            let gradient = work.gradient.clone();
-            for i in 0..weights.len() {
-                let (own, step) = (weights[i], 2e-2);
-                weights[i] = own + step;
-                let up = shape.loss(&weights, &log, &rounds, &mut work);
-                weights[i] = own - step;
-                let down = shape.loss(&weights, &log, &rounds, &mut work);
-                weights[i] = own;
-                let slope = (up - down) / (2.0 * f64::from(step));
-                // f32 sums and the kinks of the ReLU within a wide step
-                assert!((slope - f64::from(gradient[i])).abs() < 2e-2, "{i}: {slope} against {}", gradient[i]);
+            for width in [5, 0] {
+                let log = log(bandit.as_ref(), 20);
+                let shape = Shape::new(&log, 0..20, width);
+                let mut weights = shape.initial(&mut Seed::new(3).stream("weights"));
+                let (rounds, mut work): (Vec<usize>, _) = ((0..20).collect(), Work::default());
+                shape.forward(&weights, log.contexts(), &rounds, &mut work);
+                shape.backward(&weights, &log, &rounds, &mut work);
+                let gradient = work.gradient.clone();
+                for i in 0..weights.len() {
+                    let (own, step) = (weights[i], 2e-2);
+                    weights[i] = own + step;
+                    let up = shape.loss(&weights, &log, &rounds, &mut work);
+                    weights[i] = own - step;
+                    let down = shape.loss(&weights, &log, &rounds, &mut work);
+                    weights[i] = own;
+                    let slope = (up - down) / (2.0 * f64::from(step));
+                    // f32 sums and the kinks of the ReLU within a wide step
+                    assert!((slope - f64::from(gradient[i])).abs() < 2e-2, "{i}: {slope} against {}", gradient[i]);
+                }
             }
         }
     }
@@ -452,7 +470,7 @@ mod tests {
     fn settings_out_of_range_are_refused() {
         let log = log(&quadrants(), 10);
         let refuse = |c: ImitationConfig| Imitation::fit(&c, &log, 0..10, Seed::new(1)).unwrap_err().to_string();
-        assert_eq!(refuse(ImitationConfig { width: 0, ..Default::default() }), "`width` must be at least 1, got 0");
+        assert_eq!(refuse(ImitationConfig { epochs: 0, ..Default::default() }), "`epochs` must be at least 1, got 0");
         assert!(refuse(ImitationConfig { lr: -1.0, ..Default::default() }).starts_with("`lr` must be"));
     }
 }

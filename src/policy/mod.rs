@@ -6,10 +6,12 @@ mod behaviour;
 mod imitation;
 mod linucb;
 mod pessimism;
+mod propensity;
 mod returned;
 
 pub use behaviour::{Behaviour, BehaviourConfig};
 pub use imitation::{Imitation, ImitationConfig};
 pub use linucb::{LinUcb, LinUcbConfig};
 pub use pessimism::{Choices, Rounding, pessimistic};
+pub use propensity::{PropensityConfig, estimate_propensities};
 pub use returned::{LearnedPolicy, Returned, Votes, learn};

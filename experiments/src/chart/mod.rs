@@ -4,7 +4,7 @@
 //! algorithm looks the same in every panel; where a panel has several curves of one algorithm (S against B), each is
 //! named with its mode and drawn in that mode's style.
 
-mod axis;
+pub(crate) mod axis;
 mod legend;
 mod style;
 
@@ -15,7 +15,7 @@ use crate::summary::Curve;
 use axis::{Axis, label, num};
 pub(crate) use style::Style;
 
-const FONT: &str = "font-family=\"system-ui, -apple-system, 'Segoe UI', Helvetica, Arial, sans-serif\"";
+pub(crate) const FONT: &str = "font-family=\"system-ui, -apple-system, 'Segoe UI', Helvetica, Arial, sans-serif\"";
 const X_LABEL: &str = "number of logged rounds n";
 const Y_LABEL: &str = "sub-optimality (lower is better)";
 /// Least distance of two markers of one line.

@@ -26,7 +26,7 @@ pub enum LogError {
         /// Its number, from 1.
         line: u64,
         /// What is wrong with it.
-        problem: Problem,
+        problem: Box<Problem>,
     },
     /// More bad rows than were allowed.
     #[error("more than {allowed} bad rows: raise `max_bad_rows` (--max-bad-rows) to skip more; the last was {last}")]
@@ -207,6 +207,16 @@ pub enum LogError {
         got: usize,
         /// Actions known.
         max: usize,
+    },
+    /// A value so far from those of the training log that it has no place in single precision.
+    #[error("{place}: feature `{name}` is too far from its values in the log that the policy learned from, got {got}")]
+    TooFar {
+        /// Where the round stands.
+        place: Place,
+        /// The feature.
+        name: String,
+        /// The prepared value.
+        got: f64,
     },
     /// A block without what was asked of it.
     #[error("the block has no {what}: open the log with `Want {{ outcome: true, .. }}`")]

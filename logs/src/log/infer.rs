@@ -3,7 +3,8 @@
 //! A column with an accepted name has that role. Every other column is a feature: a number if most of its values are
 //! numbers, so that a slip of the pen is found as such and does not turn a column of numbers into a thousand words;
 //! a boolean if most are true or false; else a category. Left out are columns without a name (an index, as pandas
-//! writes it), columns without a value, and texts that hardly ever repeat, such as identifiers and times of day.
+//! writes it), columns without a value, a second reward or propensity, and texts that hardly ever repeat, such as
+//! identifiers and times of day.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -32,6 +33,17 @@ pub(crate) struct Sample {
 impl Sample {
     pub fn new(names: Vec<String>) -> Sample {
         Sample { rows: 0, columns: names.into_iter().map(Sampled::new).collect() }
+    }
+
+    /// Adds the first rows of a further file.
+    pub fn merge(&mut self, other: Sample) {
+        self.rows += other.rows;
+        for column in other.columns {
+            match self.columns.iter_mut().find(|known| known.name == column.name) {
+                Some(known) => known.merge(column),
+                None => self.columns.push(column),
+            }
+        }
     }
 
     pub fn names(&self) -> Vec<&str> {
@@ -63,6 +75,16 @@ impl Sampled {
         let mut hasher = DefaultHasher::new();
         value.hash(&mut hasher);
         self.different.insert(hasher.finish());
+    }
+
+    fn merge(&mut self, other: Sampled) {
+        self.numbers += other.numbers;
+        self.booleans += other.booleans;
+        self.texts += other.texts;
+        self.lists += other.lists;
+        self.absent += other.absent;
+        self.different.extend(other.different);
+        self.unusable = self.unusable.or(other.unusable);
     }
 
     fn seen(&self) -> u64 {
@@ -223,7 +245,9 @@ pub(crate) fn schema(
     want: Want,
 ) -> Result<Schema, LogError> {
     let table = Lookup { path, sample };
-    for name in options.features.iter().flatten().chain(&options.extra) {
+    let Roles { action, reward, propensity, eligible, round, chosen } = &options.roles;
+    let named = [action, reward, propensity, eligible, round, chosen].into_iter().flatten();
+    for name in named.chain(options.features.iter().flatten()).chain(&options.extra).chain(options.kinds.keys()) {
         table.need(name)?;
     }
     let roles = roles(path, sample, &options.roles, want, None)?;
@@ -254,8 +278,9 @@ fn features(sample: &Sample, options: &LogOptions, taken: &[&String]) -> (Vec<Fe
             Some("as asked")
         } else if asked || kind.is_some() {
             column.unusable
-        } else if PROPENSITY.iter().any(|known| known.eq_ignore_ascii_case(name)) {
-            Some("propensities without a value")
+        } else if [REWARD, PROPENSITY].into_iter().flatten().any(|known| known.eq_ignore_ascii_case(name)) {
+            // It would tell a model what it is to foresee.
+            Some(if column.seen() == 0 { "no values in the first rows" } else { "the name of a reward or propensity" })
         } else {
             column.unfit()
         };

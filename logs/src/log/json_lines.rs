@@ -61,7 +61,7 @@ impl JsonLines {
                 && let Err(problem) = parse_object(text)
             {
                 let path = source.path.clone();
-                return Err(LogError::Row { path, unit: "line", line, problem: problem.into() });
+                return Err(LogError::Row { path, unit: "line", line, problem: Box::new(problem.into()) });
             }
         }
         Ok(seen.sample)

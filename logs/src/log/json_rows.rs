@@ -16,6 +16,7 @@ use super::json_round::{JsonRound, RowProblem, Value};
 use super::json_rounds::{self, Names};
 use super::lines::Lines;
 use super::options::{Format, Roles};
+use super::plan::Plan;
 use super::schema::Schema;
 use super::sources::Source;
 use super::table::{Cells, Column, Part, Table, TableReader};
@@ -38,8 +39,8 @@ pub(crate) struct JsonRows {
     names: Names,
     lines: Lines,
     columns: Vec<Column>,
-    shared: HashMap<String, usize>,
-    per_action: HashMap<String, usize>,
+    shared: HashMap<String, Option<usize>>,
+    per_action: HashMap<String, Option<usize>>,
 }
 
 fn parse(format: Format, names: &Names, line: &[u8]) -> Result<Option<JsonRound>, RowProblem> {
@@ -50,6 +51,7 @@ fn parse(format: Format, names: &Names, line: &[u8]) -> Result<Option<JsonRound>
 }
 
 /// What the first lines hold.
+#[derive(Default)]
 pub(crate) struct RoundSample {
     pub shared: Sample,
     pub per_action: Sample,
@@ -57,25 +59,35 @@ pub(crate) struct RoundSample {
     pub propensity: bool,
 }
 
+impl RoundSample {
+    /// Adds the first lines of a further file.
+    pub fn merge(&mut self, other: RoundSample) {
+        self.shared.merge(other.shared);
+        self.per_action.merge(other.per_action);
+        self.propensity |= other.propensity;
+    }
+}
+
 impl JsonRows {
     pub fn open(
         source: &Source,
         file: u32,
         format: Format,
-        names: Names,
-        columns: &[Column],
+        plan: &Plan,
         read: Arc<AtomicU64>,
     ) -> Result<JsonRows, LogError> {
+        // What is left out on purpose is known, and has no column.
         let index = |part: Part| {
-            let places = columns.iter().enumerate().filter(|(_, column)| column.part == part);
-            places.map(|(i, column)| (column.name.clone(), i)).collect()
+            let columns = plan.columns.iter().enumerate().filter(|(_, column)| column.part == part);
+            let ignored = plan.ignored.iter().map(|name| (name.clone(), None));
+            ignored.chain(columns.map(|(i, column)| (column.name.clone(), Some(i)))).collect()
         };
         Ok(JsonRows {
             file,
             format,
-            names,
+            names: plan.names.clone(),
             lines: Lines::open(source, read)?,
-            columns: columns.to_vec(),
+            columns: plan.columns.clone(),
             shared: index(Part::Shared),
             per_action: index(Part::PerAction),
         })
@@ -109,7 +121,7 @@ impl JsonRows {
         }
         match first {
             Some((line, problem)) if shared.sample.rows == 0 => {
-                Err(LogError::Row { path: source.path.clone(), unit: "line", line, problem: problem.into() })
+                Err(LogError::Row { path: source.path.clone(), unit: "line", line, problem: Box::new(problem.into()) })
             }
             _ => Ok(RoundSample { shared: shared.sample, per_action: per_action.sample, propensity }),
         }
@@ -117,7 +129,7 @@ impl JsonRows {
 
     /// Adds the features of one row; those that the schema does not know are counted.
     fn push_features(
-        index: &HashMap<String, usize>,
+        index: &HashMap<String, Option<usize>>,
         columns: &[Column],
         features: &[(String, Value)],
         filled: &mut [bool],
@@ -126,10 +138,11 @@ impl JsonRows {
         let mut problem = None;
         for (name, value) in features {
             match index.get(name) {
-                Some(&i) => {
+                Some(&Some(i)) => {
                     filled[i] = true;
                     problem = problem.or(push_value(&mut table.columns[i], &columns[i], value).err());
                 }
+                Some(None) => {}
                 None => table.unknown += 1,
             }
         }

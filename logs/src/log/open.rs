@@ -88,7 +88,7 @@ impl Log {
             }
         };
         let missing = if schema.missing == Missing::Mean { Missing::Mean } else { options.missing };
-        let schema = Schema { format: sources.format, roles, missing, ignored: Vec::new(), ..schema.clone() };
+        let schema = Schema { format: sources.format, roles, missing, ..schema.clone() };
         let plan = Plan::new(&schema, options, want);
         Ok(Log::new(sources, schema, plan, options))
     }
@@ -145,22 +145,30 @@ enum Sampled {
     Rounds(RoundSample),
 }
 
+/// Reads the first rows, of as many files as it takes.
 fn sample(sources: &Sources, options: &LogOptions, policy: Option<&Schema>) -> Result<Sampled, LogError> {
-    let (first, format) = (&sources.files[0], sources.format);
-    let sampled = match format {
-        Format::Csv | Format::Tsv | Format::OpenBandit => Sampled::Rows(Separated::sample(first, format, SAMPLE)?),
-        Format::JsonLines => Sampled::Rows(JsonLines::sample(first, SAMPLE)?),
-        Format::Parquet => Sampled::Rows(Columnar::sample(first, SAMPLE)?),
-        Format::JsonRounds | Format::Dsjson => {
-            let names = json_names(&options.roles, policy.map(|schema| &schema.roles));
-            Sampled::Rounds(JsonRows::sample(first, format, &names, SAMPLE)?)
+    let format = sources.format;
+    let nested = matches!(format, Format::JsonRounds | Format::Dsjson);
+    let (mut table, mut rounds) = (Sample::default(), RoundSample::default());
+    for file in sources.files.iter().filter(|file| file.size > 0) {
+        let left = SAMPLE - table.rows.max(rounds.shared.rows);
+        match format {
+            Format::Csv | Format::Tsv | Format::OpenBandit => table.merge(Separated::sample(file, format, left)?),
+            Format::JsonLines => table.merge(JsonLines::sample(file, left)?),
+            Format::Parquet => table.merge(Columnar::sample(file, left)?),
+            Format::JsonRounds | Format::Dsjson => {
+                let names = json_names(&options.roles, policy.map(|schema| &schema.roles));
+                rounds.merge(JsonRows::sample(file, format, &names, left)?);
+            }
         }
-    };
-    match &sampled {
-        Sampled::Rows(Sample { rows: 0, .. }) | Sampled::Rounds(RoundSample { shared: Sample { rows: 0, .. }, .. }) => {
-            Err(LogError::Empty { path: first.path.clone() })
+        if table.rows.max(rounds.shared.rows) >= SAMPLE {
+            break;
         }
-        _ => Ok(sampled),
+    }
+    match if nested { rounds.shared.rows } else { table.rows } {
+        0 => Err(LogError::Empty { path: sources.files[0].path.clone() }),
+        _ if nested => Ok(Sampled::Rounds(rounds)),
+        _ => Ok(Sampled::Rows(table)),
     }
 }
 

@@ -136,8 +136,12 @@ impl Pass {
                     self.ended = true;
                     return Ok(());
                 }
-                self.reader = Some(open_table(&self.log, self.next_file)?);
                 self.next_file += 1;
+                // A part without a byte has not even a header.
+                if self.log.sources.files[self.next_file - 1].size == 0 {
+                    continue;
+                }
+                self.reader = Some(open_table(&self.log, self.next_file - 1)?);
             }
             if let Some(reader) = &mut self.reader
                 && !reader.fill(table, rows)?
@@ -183,7 +187,7 @@ impl Pass {
     fn row_error(&self, place: Place, problem: Problem) -> LogError {
         let path = self.log.sources.files[place.file as usize].path.clone();
         let unit = if self.log.sources.format == Format::Parquet { "row" } else { "line" };
-        LogError::Row { path, unit, line: place.line, problem }
+        LogError::Row { path, unit, line: place.line, problem: Box::new(problem) }
     }
 }
 
@@ -200,10 +204,7 @@ fn open_table(log: &Inner, file: usize) -> Result<Box<dyn TableReader>, LogError
             Box::new(Separated::open(source, number, format, columns, read)?)
         }
         Format::JsonLines => Box::new(JsonLines::open(source, number, columns, read)?),
-        Format::JsonRounds | Format::Dsjson => {
-            let names = log.plan.names.clone();
-            Box::new(JsonRows::open(source, number, format, names, columns, read)?)
-        }
+        Format::JsonRounds | Format::Dsjson => Box::new(JsonRows::open(source, number, format, &log.plan, read)?),
         Format::Parquet => Box::new(Columnar::open(source, number, columns, read)?),
     })
 }

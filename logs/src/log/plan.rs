@@ -13,6 +13,8 @@ pub(crate) struct Plan {
     pub want: Want,
     pub missing: Missing,
     pub long: bool,
+    /// Columns that are left out on purpose.
+    pub ignored: Vec<String>,
     /// Keys of rounds in JSON.
     pub names: Names,
     /// The only position to read, of the Open Bandit Dataset.
@@ -69,7 +71,8 @@ impl Plan {
             how: How::Number,
         }));
         let names = json_names(&options.roles, Some(roles));
-        Plan { columns, want, names, missing: schema.missing, long, position: options.position }
+        let ignored = schema.ignored.iter().map(|column| column.name.clone()).collect();
+        Plan { columns, ignored, want, names, missing: schema.missing, long, position: options.position }
     }
 
     /// The place of the column with a role, if it is read.

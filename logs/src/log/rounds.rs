@@ -51,20 +51,23 @@ fn check_features(table: &Table, plan: &Plan, bad: &mut Vec<(usize, Problem)>) {
     }
 }
 
-/// Checks what came of the choice in one row.
-fn check_outcome(table: &Table, plan: &Plan, row: usize, bad: &mut Vec<(usize, Problem)>) {
-    if let Some(i) = plan.place(Part::Reward)
-        && let v = table.columns[i].numbers()[row]
-        && !v.is_finite()
-    {
-        bad.push((row, problem(plan, i, "a finite number", written(v))));
-    }
-    if let Some(i) = plan.place(Part::Propensity)
-        && let v = table.columns[i].numbers()[row]
-        && !(v > 0.0 && v <= 1.0)
-    {
-        let cure = "correct it, or leave the column out of `propensity`";
-        bad.push((row, cured(plan, i, "a probability above 0 and at most 1", written(v), cure)));
+/// Checks what came of the choice, in the rows where it stands.
+fn check_outcome(table: &Table, plan: &Plan, rows: impl Iterator<Item = usize>, bad: &mut Vec<(usize, Problem)>) {
+    let column = |part| plan.place(part).map(|i| (i, table.columns[i].numbers()));
+    let (rewards, propensities) = (column(Part::Reward), column(Part::Propensity));
+    for row in rows {
+        if let Some((i, values)) = rewards
+            && !values[row].is_finite()
+        {
+            bad.push((row, problem(plan, i, "a finite number", written(values[row]))));
+        }
+        if let Some((i, values)) = propensities
+            && !(values[row] > 0.0 && values[row] <= 1.0)
+        {
+            let (want, cure) =
+                ("a probability above 0 and at most 1", "correct it, or leave the column out of `propensity`");
+            bad.push((row, cured(plan, i, want, written(values[row]), cure)));
+        }
     }
 }
 
@@ -91,14 +94,11 @@ pub(crate) fn flat(mut table: Table, plan: &Plan) -> Rounds {
     check_features(&table, plan, &mut bad);
     let action = plan.place(Part::Action);
     if plan.want.outcome {
-        for row in 0..table.n_rows() {
-            if let Some(i) = action
-                && words(&table, action).is_some_and(|words| words.codes[row] == Categories::ABSENT)
-            {
-                bad.push((row, problem(plan, i, "the name or number of an action", String::new())));
-            }
-            check_outcome(&table, plan, row, &mut bad);
+        if let Some((i, words)) = action.zip(words(&table, action)) {
+            let absent = (0..table.n_rows()).filter(|&row| words.codes[row] == Categories::ABSENT);
+            bad.extend(absent.map(|row| (row, problem(plan, i, "the name or number of an action", String::new()))));
         }
+        check_outcome(&table, plan, 0..table.n_rows(), &mut bad);
     }
     if let Some(i) = plan.place(Part::Eligible) {
         check_eligible(&table, plan, i, &mut bad);
@@ -133,7 +133,9 @@ fn check_eligible(table: &Table, plan: &Plan, i: usize, bad: &mut Vec<(usize, Pr
         let offered: Vec<&str> = (offsets[row]..offsets[row + 1]).filter_map(|k| listed.get(k)).collect();
         let mut ordered = offered.clone();
         ordered.sort_unstable();
-        if offered.is_empty() {
+        if offered.len() < offsets[row + 1] - offsets[row] {
+            bad.push((row, problem(plan, i, "a list of names or numbers", "null".to_string())));
+        } else if offered.is_empty() {
             bad.push((row, problem(plan, i, "a list of at least one action", String::new())));
         } else if let Some(twice) = ordered.windows(2).find(|pair| pair[0] == pair[1]) {
             bad.push((row, problem(plan, i, "a list that names each action once", twice[0].to_string())));
@@ -198,7 +200,8 @@ pub(crate) fn long(mut table: Table, plan: &Plan) -> Rounds {
 fn check_long(table: &Table, plan: &Plan, starts: &[usize], bad: &mut Vec<(usize, Problem)>) {
     let named = plan.place(Part::Action).zip(words(table, plan.place(Part::Action)));
     let rounds = plan.place(Part::Round).zip(words(table, plan.place(Part::Round)));
-    let mut last_seen: Vec<usize> = Vec::new();
+    let (mut last_seen, mut outcomes): (Vec<usize>, Vec<usize>) = (Vec::new(), Vec::new());
+    let choice = plan.place(Part::Chosen).filter(|_| plan.want.outcome);
     for (round, pair) in starts.windows(2).enumerate() {
         let rows = pair[0]..pair[1];
         if let Some((i, words)) = rounds
@@ -220,10 +223,10 @@ fn check_long(table: &Table, plan: &Plan, starts: &[usize], bad: &mut Vec<(usize
                 }
             }
         }
-        if let Some(i) = plan.place(Part::Chosen).filter(|_| plan.want.outcome) {
+        if let Some(i) = choice {
             let chosen: Vec<usize> = rows.clone().filter(|&row| table.columns[i].numbers()[row] == 1.0).collect();
             match chosen[..] {
-                [row] => check_outcome(table, plan, row, bad),
+                [row] => outcomes.push(row),
                 _ => {
                     let got = format!("{} of {} rows", chosen.len(), rows.len());
                     bad.push((rows.start, problem(plan, i, "1 in exactly one row of the round", got)));
@@ -231,6 +234,7 @@ fn check_long(table: &Table, plan: &Plan, starts: &[usize], bad: &mut Vec<(usize
             }
         }
     }
+    check_outcome(table, plan, outcomes.into_iter(), bad);
 }
 
 fn long_block(table: Table, plan: &Plan, starts: Vec<usize>) -> Block {

@@ -123,6 +123,7 @@ fn header(path: &std::path::Path, record: &ByteRecord) -> Result<Vec<String>, Lo
         let name = if i == 0 { name.strip_prefix(b"\xef\xbb\xbf").unwrap_or(name) } else { name };
         let Ok(text) = std::str::from_utf8(name.trim_ascii()) else {
             let problem = Problem::Value { column: None, want: "a header in UTF-8", got: shown(name), cure: "" };
+            let problem = Box::new(problem);
             return Err(LogError::Row { path: path.to_path_buf(), unit: "line", line: 1, problem });
         };
         if !text.is_empty() && names.iter().any(|other| other == text) {
@@ -154,12 +155,12 @@ fn csv_error(path: &std::path::Path, error: csv::Error) -> LogError {
             path: path.to_path_buf(),
             unit: "line",
             line,
-            problem: Problem::Value {
+            problem: Box::new(Problem::Value {
                 column: None,
                 want: "a row of at most 64 MiB",
                 got: "more".to_string(),
                 cure: "a quotation mark may be open",
-            },
+            }),
         },
         csv::ErrorKind::Io(source) => LogError::File(FileError::Read { path: path.to_path_buf(), source }),
         kind => LogError::File(FileError::Read {

@@ -23,7 +23,7 @@ const BUFFER: usize = 1 << 18;
 pub(crate) struct Source {
     /// The name that messages use; `-` for standard input.
     pub path: PathBuf,
-    /// Where the bytes are: standard input is kept in a file of its own, because a log is read more than once.
+    /// Where the bytes are: what comes through a pipe is kept in a file, because a log is read more than once.
     spool: Option<TempPath>,
     gzip: bool,
     /// Length in bytes, as it lies on the disk.
@@ -32,7 +32,7 @@ pub(crate) struct Source {
 
 impl Source {
     fn new(path: &Path) -> Result<Source, LogError> {
-        let spool = if path.as_os_str() == "-" { Some(spool_stdin().map_err(|e| read_error(path, e))?) } else { None };
+        let spool = spooled(path).map_err(|e| read_error(path, e))?;
         let mut source = Source { path: path.to_path_buf(), spool, gzip: false, size: 0 };
         let mut start = [0; 2];
         let mut file = source.file()?;
@@ -112,10 +112,16 @@ fn read_error(path: &Path, source: io::Error) -> LogError {
     LogError::File(FileError::Read { path: path.to_path_buf(), source })
 }
 
-fn spool_stdin() -> io::Result<TempPath> {
+/// A copy of what comes through standard input or another pipe; none for a file.
+fn spooled(path: &Path) -> io::Result<Option<TempPath>> {
+    let mut pipe: Box<dyn Read> = match path.as_os_str() == "-" {
+        true => Box::new(io::stdin().lock()),
+        false if fs::metadata(path)?.is_file() => return Ok(None),
+        false => Box::new(File::open(path)?),
+    };
     let mut file = tempfile::Builder::new().prefix("neuralcb-").suffix(".log").tempfile()?;
-    io::copy(&mut io::stdin().lock(), &mut file)?;
-    Ok(file.into_temp_path())
+    io::copy(&mut pipe, &mut file)?;
+    Ok(Some(file.into_temp_path()))
 }
 
 /// Counts the bytes that pass.

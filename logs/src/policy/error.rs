@@ -69,6 +69,20 @@ pub enum PolicyError {
         /// What is wrong with it.
         reason: String,
     },
+    /// A value of a column that was asked for by name.
+    #[error("`{path}`, line {line}, column `{column}`: must be {want}, got {got}")]
+    Value {
+        /// The file.
+        path: PathBuf,
+        /// The line of a text, or the row of a table, counted from 1.
+        line: u64,
+        /// The column.
+        column: String,
+        /// What is allowed.
+        want: &'static str,
+        /// What was found.
+        got: f64,
+    },
     /// Too little to learn from.
     #[error("the log has {rounds} rounds, and {what} needs at least {least}")]
     TooShort {

@@ -2,14 +2,17 @@
 //!
 //! | preset | network | rewards | learning rate | β | when |
 //! |---|---|---|---|---|---|
-//! | `practical` | L = 3, m = 64, biases, uniform initialisation, output scale 1 | standardised | 1e-3 | 1 | the default |
+//! | `practical` | L = 3, m = 128, layer norm, uniform initialisation, output scale 1 | standardised | 1e-3 | 1 | the default |
 //! | `paper` | L = 2, m = 20, layer norm, equation (1) | as they are | 1e-3 | 1 | the paper's text |
 //! | `released-code` | L = 3, m = 20, biases, Λ per action, Λ after the step | as they are | 1e-3 | 1 | the code released with it |
 
 use std::path::Path;
 
 use neuralcb::ModelConfig;
-use neuralcb::model::{self, Covariance, KernelConfig, LinearConfig, NeuralConfig, NeuralLinearConfig, UpdateOrder};
+use neuralcb::model::{
+    self, Covariance, KernelConfig, LinearConfig, NeuralConfig, NeuralLinearConfig, RefitConfig, TabularConfig,
+    UpdateOrder, When,
+};
 use neuralcb::net::{Init, NetConfig, Optimiser, OutputScale, Towards};
 use neuralcb::policy::ImitationConfig;
 use serde::{Deserialize, Serialize};
@@ -30,6 +33,11 @@ pub enum Algorithm {
     NeuralLinGreedy,
     LinLcb,
     KernLcb,
+    LinGreedy,
+    TabLcb,
+    TabGreedy,
+    ReluGreedy,
+    NeuralRetrain,
     Clone,
     CloneRewarded,
     Constant,
@@ -45,6 +53,11 @@ impl Algorithm {
         Algorithm::NeuralLinGreedy,
         Algorithm::LinLcb,
         Algorithm::KernLcb,
+        Algorithm::LinGreedy,
+        Algorithm::TabLcb,
+        Algorithm::TabGreedy,
+        Algorithm::ReluGreedy,
+        Algorithm::NeuralRetrain,
         Algorithm::Clone,
         Algorithm::CloneRewarded,
         Algorithm::Constant,
@@ -60,6 +73,11 @@ impl Algorithm {
             Algorithm::NeuralLinGreedy => "neural-lin-greedy",
             Algorithm::LinLcb => "lin-lcb",
             Algorithm::KernLcb => "kern-lcb",
+            Algorithm::LinGreedy => "lin-greedy",
+            Algorithm::TabLcb => "tab-lcb",
+            Algorithm::TabGreedy => "tab-greedy",
+            Algorithm::ReluGreedy => "relu-greedy",
+            Algorithm::NeuralRetrain => "neural-retrain",
             Algorithm::Clone => "clone",
             Algorithm::CloneRewarded => "clone-rewarded",
             Algorithm::Constant => "constant",
@@ -69,7 +87,14 @@ impl Algorithm {
 
     /// Whether it is greedy by its name.
     fn is_greedy(self) -> bool {
-        matches!(self, Algorithm::NeuralGreedy | Algorithm::NeuralLinGreedy)
+        matches!(
+            self,
+            Algorithm::NeuralGreedy
+                | Algorithm::NeuralLinGreedy
+                | Algorithm::LinGreedy
+                | Algorithm::TabGreedy
+                | Algorithm::ReluGreedy
+        )
     }
 }
 
@@ -227,7 +252,16 @@ impl Recipe {
                 covariance,
                 scale_features: released,
             }),
-            Algorithm::LinLcb => ModelConfig::Linear(LinearConfig { lambda }),
+            Algorithm::LinLcb | Algorithm::LinGreedy => ModelConfig::Linear(LinearConfig { lambda }),
+            Algorithm::TabLcb | Algorithm::TabGreedy => ModelConfig::Tabular(TabularConfig::default()),
+            Algorithm::ReluGreedy | Algorithm::NeuralRetrain => ModelConfig::Refit(RefitConfig {
+                net: self.net(),
+                optimiser: Optimiser::Adam { lr: self.lr.unwrap_or(1e-3), l2: 1e-4, towards: Towards::Zero },
+                when: if self.algorithm == Algorithm::ReluGreedy { When::OnDemand } else { When::EveryRound },
+                lambda,
+                covariance,
+                ..RefitConfig::default()
+            }),
             Algorithm::KernLcb => {
                 let usual = KernelConfig::default();
                 ModelConfig::Kernel(KernelConfig {
@@ -258,23 +292,22 @@ impl Recipe {
 
     /// Refuses settings that the algorithm has no use for.
     fn check_names(&self) -> Result<(), PolicyError> {
-        use Algorithm::{Constant, KernLcb, LinLcb, NeuralGreedy, NeuralLinGreedy, NeuralLinLcb, Neuralcb};
+        use Algorithm::{
+            Constant, KernLcb, LinGreedy, LinLcb, NeuralGreedy, NeuralLinGreedy, NeuralLinLcb, NeuralRetrain, Neuralcb,
+            ReluGreedy, TabLcb,
+        };
         let a = self.algorithm;
-        let network = [Neuralcb, NeuralGreedy, NeuralLinLcb, NeuralLinGreedy];
+        let network = [Neuralcb, NeuralGreedy, NeuralRetrain, ReluGreedy, NeuralLinLcb, NeuralLinGreedy];
         let cure = "leave it out, or choose another algorithm";
         let checks: [(&'static str, bool, &[Algorithm]); 9] = [
-            ("beta", self.beta.is_some(), &[Neuralcb, NeuralLinLcb, LinLcb, KernLcb]),
+            ("beta", self.beta.is_some(), &[Neuralcb, NeuralLinLcb, LinLcb, KernLcb, TabLcb, NeuralRetrain]),
             ("mode", self.mode.is_some(), &network[..2]),
-            ("lr", self.lr.is_some(), &network[..2]),
+            ("lr", self.lr.is_some(), &network[..4]),
             ("net", self.net.is_some(), &network),
             ("covariance", self.covariance.is_some(), &network),
             ("sigma", self.sigma.is_some(), &[KernLcb]),
             ("max_samples", self.max_samples.is_some(), &[KernLcb]),
-            (
-                "lambda",
-                self.lambda.is_some(),
-                &[Neuralcb, NeuralGreedy, NeuralLinLcb, NeuralLinGreedy, LinLcb, KernLcb],
-            ),
+            ("lambda", self.lambda.is_some(), &[&network[..], &[LinLcb, LinGreedy, KernLcb]].concat()),
             ("action", self.action.is_some(), &[Constant]),
         ];
         for (name, given, fits) in checks {
@@ -301,17 +334,11 @@ impl Recipe {
         if let Some(net) = &self.net {
             return net.clone();
         }
-        let released = NetConfig {
-            depth: 3,
-            biases: true,
-            output_scale: OutputScale::One,
-            init: Init::Uniform,
-            ..NetConfig::default()
-        };
+        let plain = NetConfig { depth: 3, output_scale: OutputScale::One, init: Init::Uniform, ..NetConfig::default() };
         match self.preset {
-            Preset::Practical => NetConfig { width: 64, ..released },
+            Preset::Practical => NetConfig { width: 128, ..plain },
             Preset::Paper => NetConfig::default(),
-            Preset::ReleasedCode => released,
+            Preset::ReleasedCode => NetConfig { biases: true, ..plain },
         }
     }
 }

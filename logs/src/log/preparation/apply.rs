@@ -2,7 +2,7 @@
 
 use std::ops::{AddAssign, Range};
 
-use neuralcb::{Contexts, Eligible, Encoding, LoggedData};
+use neuralcb::{Column, Contexts, Eligible, Encoding, Error, LoggedData};
 use rayon::prelude::*;
 use serde::Serialize;
 
@@ -222,7 +222,12 @@ impl Preparation {
                 rows.chunks_exact_mut(d).for_each(to_length_one);
             }
         });
-        Ok(Contexts::new(layout, x, eligible(pairs, layout.n_actions))?)
+        Contexts::new(layout, x, eligible(pairs, layout.n_actions)).map_err(|error| match error {
+            Error::Value { round, column: Column::Feature { index, .. }, got, .. } => {
+                LogError::TooFar { place: block.places[round], name: self.places().swap_remove(index), got }
+            }
+            error => LogError::Values(error),
+        })
     }
 
     fn encoded<'a>(&'a self, block: &'a Block) -> Result<(Vec<Encoded<'a>>, Vec<Encoded<'a>>), LogError> {

@@ -93,10 +93,10 @@ impl Seen {
     fn encoder(self, feature: &Feature, config: &PreparationConfig) -> Encoder {
         match self {
             Seen::Words(words) => Encoder::Category { words: words.into_iter().collect() },
-            Seen::Numbers(moments) if feature.kind == Kind::Boolean => Encoder::Boolean { mean: moments.mean },
+            Seen::Numbers(moments) if feature.kind == Kind::Boolean => Encoder::Boolean { mean: moments.mean() },
             Seen::Numbers(moments) => {
                 let scale = if config.standardise { moments.deviation() } else { 1.0 };
-                Encoder::Number { mean: moments.mean, scale }
+                Encoder::Number { mean: moments.mean(), scale }
             }
         }
     }
@@ -166,7 +166,7 @@ impl Preparation {
         let summary = LogSummary {
             rounds: rewards.count,
             skipped,
-            mean_reward: rewards.mean,
+            mean_reward: rewards.mean(),
             reward_deviation: rewards.deviation(),
             min_reward: rewards.min,
             max_reward: rewards.max,
@@ -180,7 +180,7 @@ impl Preparation {
             propensities: (propensities.count > 0).then_some(PropensitySummary {
                 min: propensities.min,
                 max: propensities.max,
-                mean: propensities.mean,
+                mean: propensities.mean(),
             }),
         };
         Ok((preparation, summary))
