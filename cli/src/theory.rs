@@ -4,20 +4,24 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use indicatif::{ProgressBar, ProgressStyle};
+use neuralcb::LoggedData;
 use neuralcb::theory::Constants;
-use neuralcb_experiments::theory::{Figure, Rule, Settings, run as measure, table, write};
+use neuralcb_experiments::theory::{Figure, Rule, Settings, Study, run as measure, run_study, table, write};
 use neuralcb_experiments::{Dataset, Library};
 use neuralcb_logs::OutDir;
 use neuralcb_logs::datasets::cache_dir;
+use neuralcb_logs::log::{Log, Preparation, PreparationConfig, Want};
 
 use crate::args;
+use crate::log_args::LogArgs;
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// The bandit: quadratic, quadratic2, cosine, mushroom, statlog, adult or mnist
-    #[arg(value_parser = args::dataset)]
-    dataset: Dataset,
-    /// Rounds in the log
+    /// The bandit (quadratic, quadratic2, cosine, mushroom, statlog, adult or mnist), or a log of your own: a file or folder.
+    /// Of a log the truth is not known, so figures (c) and (d) are left out
+    #[arg(value_name = "DATASET|LOG")]
+    subject: String,
+    /// Rounds in the log; of a log of your own, the first so many
     #[arg(long, default_value_t = 400)]
     n: usize,
     /// m, units of the network's hidden layers
@@ -74,6 +78,8 @@ pub struct Args {
     /// Folder of the real data sets [default: $NEURALCB_DATA, else the cache that `neuralcb data` fills]
     #[arg(long)]
     data_dir: Option<PathBuf>,
+    #[command(flatten)]
+    log_args: LogArgs,
     /// Folder for `theory.html`, `theory.csv` and `figures/`
     #[arg(long, default_value = "results/theory")]
     out: PathBuf,
@@ -87,9 +93,37 @@ fn figure(text: &str) -> Result<Figure, String> {
     Figure::parse(text).ok_or_else(|| "must be one of a, b, c, d, e, f".to_owned())
 }
 
+/// The first rounds of a log, prepared to length 1 and with rewards mapped to [0, 1], as the theory has them.
+fn study(args: &Args) -> anyhow::Result<Study> {
+    let path = PathBuf::from(&args.subject);
+    if !path.exists() && args.subject != "-" {
+        let known: Vec<&str> = Dataset::ALL.iter().map(|d| d.name()).collect();
+        anyhow::bail!("`{}` is neither a data set ({}) nor a log that is there", args.subject, known.join(", "));
+    }
+    let log = Log::open(&[path], &args.log_args.options()?, Want::OUTCOMES)?;
+    let (preparation, summary) = Preparation::fit(&log, &PreparationConfig::default())?;
+    let (mut blocks, mut rounds) = (Vec::new(), 0);
+    for block in log.blocks() {
+        if rounds >= args.n {
+            break;
+        }
+        let block = preparation.logged(&block?)?;
+        rounds += block.n_rounds();
+        blocks.push(block);
+    }
+    let rounds = LoggedData::concat(blocks)?;
+    let rounds = rounds.slice(0..rounds.n_rounds().min(args.n));
+    let range = summary.max_reward - summary.min_reward;
+    let unit = |r: &f64| if range > 0.0 { (r - summary.min_reward) / range } else { 0.0 };
+    let rewards = rounds.rewards().iter().map(unit).collect();
+    let propensities = rounds.propensities().map(<[f64]>::to_vec);
+    let rounds = LoggedData::new(rounds.contexts().clone(), rounds.actions().to_vec(), rewards, propensities)?;
+    Ok(Study::of_log(&args.subject, rounds, args.seed))
+}
+
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let settings = Settings {
-        dataset: Some(args.dataset),
+        dataset: Dataset::parse(&args.subject),
         n: args.n,
         width: args.width,
         depth: args.depth,
@@ -105,6 +139,10 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         seed: args.seed,
     };
     settings.check()?;
+    let own = match settings.dataset {
+        Some(_) => None,
+        None => Some(study(args)?),
+    };
     let dir = OutDir::prepare(&args.out)?;
     let library = Library::new(args.data_dir.clone().unwrap_or_else(cache_dir));
     let threads = args.jobs.map_or(0, usize::from);
@@ -112,10 +150,14 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let bar = ProgressBar::new(settings.figures.len() as u64 + 1);
     bar.set_style(ProgressStyle::with_template("{bar:20} {elapsed}  {msg}").expect("the template is well-formed"));
     let report = pool.install(|| {
-        measure(&settings, &library, &|what| {
+        let talk = |what: &str| {
             bar.set_message(what.to_owned());
             bar.inc(1);
-        })
+        };
+        match &own {
+            Some(study) => run_study(&settings, study, None, &talk),
+            None => measure(&settings, &library, &talk),
+        }
     })?;
     bar.finish_and_clear();
     write(&dir, &report)?;

@@ -61,7 +61,6 @@ fn refusals_are_one_line_with_the_remedy() {
         (&["--step", "0"][..], "`step` must be `theory` or a finite number > 0 (of beta, also 0), got 0"),
         (&["--delta", "2"][..], "`delta` must be in (0, 1), got 2"),
         (&["--figures", "z"][..], "must be one of a, b, c, d, e, f"),
-        (&["--width", "7", "--figures", "c"][..], "even for the paper's block initialisation"),
     ] {
         let output = neuralcb(folder.path(), &tiny(more));
         let said = text(&output.stderr);

@@ -4,7 +4,7 @@
 //! the eligible actions. Dates, times and nested columns are left out, with a note in the schema.
 
 use std::fmt::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -16,11 +16,12 @@ use arrow_array::types::{
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{DataType, SchemaRef};
 use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
+use parquet::arrow::arrow_reader::ParquetRecordBatchReader;
 
 use super::block::Place;
 use super::error::{LogError, Problem, listed};
 use super::infer::{Sample, Sampled};
+use super::parquet_guard::{builder, caught};
 use super::sources::Source;
 use super::table::{Cells, Column, How, Table, TableReader, Words, push_text};
 
@@ -46,7 +47,7 @@ pub(crate) struct Columnar {
 impl Columnar {
     pub fn open(source: &Source, file: u32, columns: &[Column], read: Arc<AtomicU64>) -> Result<Columnar, LogError> {
         let path = source.path.clone();
-        let builder = ParquetRecordBatchReaderBuilder::try_new(source.file()?).map_err(|e| parquet_error(&path, &e))?;
+        let builder = builder(source)?;
         let names = field_names(builder.schema());
         let mut roots = Vec::with_capacity(columns.len());
         for column in columns {
@@ -66,8 +67,7 @@ impl Columnar {
         read_roots.dedup();
         let places = roots.iter().map(|root| read_roots.binary_search(root).unwrap_or_default()).collect();
         let mask = ProjectionMask::roots(builder.parquet_schema(), read_roots);
-        let reader =
-            builder.with_projection(mask).with_batch_size(BATCH).build().map_err(|e| parquet_error(&path, &e))?;
+        let reader = caught(&path, || builder.with_projection(mask).with_batch_size(BATCH).build())?;
         let columns = columns.to_vec();
         Ok(Columnar { path, file, reader, columns, batch: None, places, row: 0, size: source.size, n_rows, read })
     }
@@ -75,7 +75,7 @@ impl Columnar {
     /// The names and types of all columns, and which of the first rows have values.
     pub fn sample(source: &Source, rows: usize) -> Result<Sample, LogError> {
         let path = &source.path;
-        let builder = ParquetRecordBatchReaderBuilder::try_new(source.file()?).map_err(|e| parquet_error(path, &e))?;
+        let builder = builder(source)?;
         let names = field_names(builder.schema());
         let mut sorted = names.clone();
         sorted.sort_unstable();
@@ -83,9 +83,8 @@ impl Columnar {
             return Err(LogError::DuplicateColumn { path: path.clone(), name: pair[0].clone() });
         }
         let mut sample = Sample::new(names);
-        let reader = builder.with_batch_size(BATCH).with_limit(rows).build().map_err(|e| parquet_error(path, &e))?;
-        for batch in reader {
-            let batch = batch.map_err(|e| parquet_error(path, &e))?;
+        let mut reader = caught(path, || builder.with_batch_size(BATCH).with_limit(rows).build())?;
+        while let Some(batch) = caught(path, || reader.next().transpose())? {
             sample.rows += batch.num_rows();
             sample.columns.iter_mut().zip(batch.columns()).for_each(|(column, array)| see(column, array));
         }
@@ -97,7 +96,7 @@ impl Columnar {
         if let Some(batch) = self.batch.take() {
             return Ok(Some(batch));
         }
-        self.reader.next().transpose().map_err(|e| parquet_error(&self.path, &e))
+        caught(&self.path, || self.reader.next().transpose())
     }
 }
 
@@ -124,10 +123,6 @@ impl TableReader for Columnar {
         }
         Ok(true)
     }
-}
-
-fn parquet_error(path: &Path, error: &dyn std::fmt::Display) -> LogError {
-    LogError::Parquet { path: path.to_path_buf(), message: error.to_string() }
 }
 
 fn field_names(schema: &SchemaRef) -> Vec<String> {

@@ -29,6 +29,9 @@ use super::{JsonAction, JsonRound, RowProblem, Value};
 /// How far probabilities may lie from what they must be: the format's writers keep single precision.
 const SINGLE: f64 = 1e-5;
 
+/// Named values.
+type Features = Vec<(String, Value)>;
+
 const ONE_ACTION: &str = "only rounds that choose one action are read";
 
 /// The decision of a line; `None` where it is to be skipped: no decision, or `_skipLearn`.
@@ -177,7 +180,7 @@ impl Keys {
                 other: "p".to_owned(),
                 want: q.to_string(),
             }),
-            (None, Some(q)) if q == 0.0 => Err(RowProblem::Value {
+            (None, Some(0.0)) => Err(RowProblem::Value {
                 place: "p".to_owned(),
                 want: "above 0 for the chosen action",
                 got: "`0`".to_owned(),
@@ -217,7 +220,7 @@ fn probabilities(json: Json) -> Result<Vec<f64>, RowProblem> {
 }
 
 /// The features of the round, and its actions.
-fn read_context(context: Json) -> Result<(Vec<(String, Value)>, Vec<JsonAction>), RowProblem> {
+fn read_context(context: Json) -> Result<(Features, Vec<JsonAction>), RowProblem> {
     let Json::Object(mut members) = context else { return Err(context.refused("c", "an object")) };
     if members.iter().any(|(name, _)| name == "_slots") {
         let (place, kind) = ("c._slots".to_owned(), "a conditional contextual bandit or slate");
@@ -265,7 +268,7 @@ fn action(i: usize, json: Json) -> Result<JsonAction, RowProblem> {
     Ok(JsonAction { name: tag, features: features(members)?, probability: None })
 }
 
-fn features(members: Vec<(String, Json)>) -> Result<Vec<(String, Value)>, RowProblem> {
+fn features(members: Vec<(String, Json)>) -> Result<Features, RowProblem> {
     let mut flat = Vec::new();
     flatten("", Json::Object(members), Elements::Merged, &mut flat)?;
     match first_twice(&flat) {

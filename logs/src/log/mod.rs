@@ -17,6 +17,7 @@ mod lines;
 pub mod obd;
 mod open;
 mod options;
+mod parquet_guard;
 mod pass;
 mod plan;
 mod preparation;
