@@ -67,20 +67,25 @@ def _matrix(array: NDArray[Any]) -> list[Column]:
     return [Column(f"x{j}", "number", array[:, j], []) for j in range(array.shape[1])]
 
 
-def _words(name: str, values: NDArray[Any]) -> Column:
-    absent = np.array([v is None or v != v for v in values], dtype=bool)
-    texts = np.array(["" if gone else str(v) for v, gone in zip(values, absent)], dtype=object)
-    words, codes = np.unique(texts, return_inverse=True)
-    codes = codes.reshape(-1).astype(np.uint32)
-    codes[absent] = ABSENT
+def _words(name: str, series: Any) -> Column:
+    """A column of words: the table's own numbers of them where it has some."""
+    if hasattr(series, "factorize"):
+        codes, words = series.factorize()
+    else:
+        places: dict[str, int] = {}
+        values = series.to_numpy() if hasattr(series, "to_numpy") else series
+        codes = np.array([-1 if v is None or v != v else places.setdefault(str(v), len(places)) for v in values])
+        words = list(places)
+    codes = np.where(np.asarray(codes) < 0, ABSENT, codes).astype(np.uint32)
     return Column(name, "category", codes, [str(word) for word in words])
 
 
-def _column(name: str, values: NDArray[Any], kind: str | None) -> Column:
+def _column(name: str, series: Any, kind: str | None) -> Column:
+    values = series.to_numpy()
     if kind is None:
         kind = {"b": "boolean", "f": "number", "i": "number", "u": "number"}.get(values.dtype.kind, "category")
     if kind == "category":
-        return _words(name, values)
+        return _words(name, series)
     return Column(name, kind, _numbers(values, f"column `{name}`"), [])
 
 
@@ -92,22 +97,22 @@ def _is_polars(contexts: Any) -> bool:
     return type(contexts).__module__.partition(".")[0] == "polars"
 
 
-def _series(table: Any) -> dict[str, NDArray[Any]]:
+def _series(table: Any) -> dict[str, Any]:
     """The columns of a pandas, polars or Arrow table."""
     if hasattr(table, "iloc"):
         names = [str(name) for name in table.columns]
-        return {name: table.iloc[:, j].to_numpy() for j, name in enumerate(names)}
+        return {name: table.iloc[:, j] for j, name in enumerate(names)}
     if _is_polars(table):
         if hasattr(table, "collect"):
             table = table.collect()
-        return {name: table[name].to_numpy() for name in table.columns}
+        return {name: table[name] for name in table.columns}
     if not hasattr(table, "column_names"):
         try:
             import pyarrow
         except ImportError as error:
             raise NeuralcbError("reading this Arrow table needs pyarrow: pip install pyarrow") from error
         table = pyarrow.table(table)
-    return {name: table.column(name).to_numpy() for name in table.column_names}
+    return {name: table.column(name) for name in table.column_names}
 
 
 def _table(table: Any, features: Sequence[tuple[str, str]] | None) -> list[Column]:

@@ -147,9 +147,8 @@ class Learner:
         :meth:`fit`.
         """
         if not self.__sklearn_is_fitted__():
-            return self.fit(
-                contexts, actions, rewards, propensities, eligible, n_actions=n_actions, progress=progress
-            )
+            outcome = actions, rewards, propensities, eligible
+            return Learner.fit(self, contexts, *outcome, n_actions=n_actions, progress=progress)
         if self._training is None:
             raise NeuralcbError("a policy alone does not hold what training needs: fit it anew on all rounds")
         given = self._given(contexts, actions, rewards, propensities, eligible, n_actions, self.policy_)

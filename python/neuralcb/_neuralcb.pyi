@@ -1,7 +1,7 @@
 """The native half: private, and free to change between versions."""
 
 from os import PathLike
-from typing import Any, Callable, Sequence
+from typing import Any, Callable, Sequence, final
 
 from numpy import float64, int64
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ __version__: str
 
 class NeuralcbError(ValueError): ...
 
+@final
 class Policy:
     @staticmethod
     def load(path: _Path) -> Policy: ...
@@ -28,6 +29,7 @@ class Policy:
     def with_beta(self, beta: float) -> Policy: ...
     def decide(self, rounds: dict[str, Any]) -> tuple[NDArray[int64], NDArray[float64], NDArray[float64]]: ...
 
+@final
 class Training:
     @staticmethod
     def start(recipe: str, rounds: dict[str, Any], progress: _Progress | None = None) -> Training: ...
@@ -41,8 +43,9 @@ class Training:
         rounds: dict[str, Any], options: str, progress: _Progress | None = None
     ) -> tuple[Policy, str]: ...
 
+@final
 class Evaluation:
-    def __init__(self, config: str, first_round: int = 0) -> None: ...
+    def __new__(cls, config: str, first_round: int = 0) -> Evaluation: ...
     def extend(
         self,
         weights: NDArray[float64],

@@ -61,6 +61,14 @@ def test_progress_is_told_and_may_end_the_work(log):
         neuralcb.NeuraLCB(**LONG).fit(contexts, actions, np.zeros(20_000), progress=enough)
 
 
+def test_a_bar_is_drawn_if_it_is_asked_for(log, capfd):
+    pytest.importorskip("tqdm")
+    neuralcb.LinLCB().fit(*log.args, progress=True)
+    neuralcb.LinLCB().fit(*log.args, progress=False)
+    assert neuralcb.LinLCB().fit(*log.args).n_rounds_ == 600  # no terminal, no bar
+    assert "fitting" not in capfd.readouterr().out
+
+
 def test_an_interrupted_partial_fit_leaves_no_half_trained_model(log):
     learner = neuralcb.NeuraLCB(**LONG).fit(log.contexts[:50], log.actions[:50], log.rewards[:50])
     before = learner.bounds(log.contexts)[0]
