@@ -17,6 +17,7 @@ from ._learners import KernLCB, Learner, LinLCB, NeuraLCB, NeuralGreedy, NeuralL
 from ._logs import Diagnosis, Tuned, diagnose, evaluate, score, train, tune
 from ._neuralcb import NeuralcbError, __version__
 from ._policy import Policy, load
+from ._sweep import sweep
 from .obp import from_obp
 
 __all__ = [
@@ -41,6 +42,7 @@ __all__ = [
     "reproduce",
     "score",
     "simulate",
+    "sweep",
     "train",
     "tune",
 ]

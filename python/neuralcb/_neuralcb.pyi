@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 _Path = str | PathLike[str]
 _Progress = Callable[[int, int], object]
 
+__all__: list[str]
 __version__: str
 
 class NeuralcbError(ValueError): ...
