@@ -4,8 +4,8 @@ use std::path::Path;
 
 use neuralcb_logs::Training;
 use neuralcb_logs::log::{
-    Block, Categories, Feature, Format, Kind, LogError, Missing, Offered, Place, PreparationConfig, ReadBlocks, ReadLog,
-    Roles, Schema, Values, sha256_of_values,
+    Block, Categories, Feature, Format, Kind, LogError, Missing, Offered, Place, PreparationConfig, ReadBlocks,
+    ReadLog, Roles, Schema, Values, sha256_of_values,
 };
 use neuralcb_logs::policy::{Algorithm, Policy, PolicyError, Recipe};
 use neuralcb_logs::train::train;
@@ -83,8 +83,7 @@ fn start(log: &Made, algorithm: Algorithm) -> Training {
     Training::start(log, &recipe(algorithm), &mut |_| {}).unwrap()
 }
 
-const MODELS: [Algorithm; 4] =
-    [Algorithm::Neuralcb, Algorithm::NeuralLinLcb, Algorithm::LinLcb, Algorithm::KernLcb];
+const MODELS: [Algorithm; 4] = [Algorithm::Neuralcb, Algorithm::NeuralLinLcb, Algorithm::LinLcb, Algorithm::KernLcb];
 
 #[test]
 fn a_training_in_parts_ends_with_the_arrays_of_the_whole() {

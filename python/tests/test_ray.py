@@ -1,0 +1,117 @@
+"""A real Ray cluster of two nodes on this machine; a worker is killed midway.
+
+Runs where Ray is installed and NEURALCB_TEST_RAY is set, because starting a cluster takes longer than all other tests.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+
+import numpy as np
+import pytest
+
+import neuralcb
+import neuralcb.ray
+
+if "NEURALCB_TEST_RAY" not in os.environ or not os.path.exists("/proc/self/stat"):
+    pytest.skip("NEURALCB_TEST_RAY is not set, or no /proc here", allow_module_level=True)
+ray = pytest.importorskip("ray")
+pyarrow = pytest.importorskip("pyarrow")
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    from ray.cluster_utils import Cluster
+
+    nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "object_store_memory": 200_000_000})
+    nodes.add_node(num_cpus=2, object_store_memory=200_000_000)
+    ray.init(address=nodes.address, log_to_driver=False)
+    yield nodes
+    ray.shutdown()
+    nodes.shutdown()
+
+
+@pytest.fixture(scope="module")
+def table(log):
+    columns = {f"x{j}": log.contexts[:, j] for j in range(4)}
+    outcome = {"action": log.actions, "reward": log.rewards, "propensity": log.propensities}
+    return pyarrow.table({**columns, **outcome})
+
+
+def parent(process: int) -> int:
+    with open(f"/proc/{process}/stat") as stat:
+        return int(stat.read().rpartition(")")[2].split()[1])
+
+
+def busy(work: str) -> list[int]:
+    """The processes of this test's own cluster that are doing that work right now."""
+    found = []
+    for process in (int(name) for name in os.listdir("/proc") if name.isdigit()):
+        try:
+            with open(f"/proc/{process}/cmdline") as title:
+                doing = title.read().startswith(f"ray::{work}")
+            ancestor = process
+            while doing and ancestor not in (0, 1, os.getpid()):
+                ancestor = parent(ancestor)
+            found += [process] if doing and ancestor == os.getpid() else []
+        except (OSError, ValueError):
+            continue  # it has ended
+    return found
+
+
+class Killer(threading.Thread):
+    """Kills one worker in the middle of its work."""
+
+    def __init__(self, work: str) -> None:
+        super().__init__()
+        self.work, self.killed, self.enough = work, 0, threading.Event()
+        self.start()
+
+    def run(self) -> None:
+        while not self.enough.wait(0.01) and not self.killed:
+            for process in busy(self.work)[:1]:
+                os.kill(process, signal.SIGKILL)
+                self.killed = process
+
+    def end(self) -> None:
+        self.enough.set()
+        self.join()
+        assert self.killed, "no worker was caught at work"
+
+
+def test_the_cluster_has_two_nodes(cluster):
+    assert len([node for node in ray.nodes() if node["Alive"]]) == 2
+
+
+def test_a_sweep_has_the_rows_of_one_machine_even_if_a_worker_dies(cluster, log):
+    grid = {"NeuraLCB": {"width": [8, 16], "lr": [1e-3, 1e-2], "beta": [0.0, 1.0]}, "LinLCB": {"lam": [0.1, 1.0]}}
+    given = grid, *log.args, log.propensities
+    killer = Killer("execute")
+    rows = neuralcb.ray.sweep(*given, repetitions=4)
+    killer.end()
+    assert rows == neuralcb.sweep(*given, repetitions=4)
+
+
+def test_scores_are_those_of_one_machine_even_if_a_worker_dies(cluster, log, table):
+    learner = neuralcb.LinLCB().fit(*log.args)
+    many = pyarrow.concat_tables([table] * 200)
+    dataset = ray.data.from_arrow([many.slice(i * 3000, 3000) for i in range(40)])
+    killer = Killer("MapBatches(decide)")
+    found = neuralcb.ray.score(dataset, learner, explain=True).to_pandas()
+    killer.end()
+    assert len(found) == 120_000
+    mean, _ = learner.bounds(found[["x0", "x1", "x2", "x3"]])
+    np.testing.assert_array_equal(found["action"], learner.predict(found[["x0", "x1", "x2", "x3"]]))
+    np.testing.assert_array_equal(found["mean:1"], mean[:, 1])
+
+
+@pytest.mark.parametrize("blocks", [1, 7])
+def test_an_evaluation_does_not_depend_on_blocks(cluster, log, fresh, table, blocks):
+    learner = neuralcb.LinLCB().fit(fresh.contexts, fresh.actions, fresh.rewards)
+    size = -(-600 // blocks)
+    dataset = ray.data.from_arrow([table.slice(i * size, size) for i in range(blocks)])
+    found = neuralcb.ray.evaluate(dataset, learner, batch_size=100)
+    pi = (learner.predict(log.contexts) == log.actions).astype(float)
+    assert found == neuralcb.ope.evaluate(log.rewards, log.propensities, pi)
