@@ -35,7 +35,7 @@ impl Column<'_> {
 
     /// The first number that is not finite, with its row; one that is not there may be allowed.
     fn bad(&self, missing: Missing) -> Option<(usize, f64)> {
-        let bad = |v: f64| !v.is_finite() && !(v.is_nan() && missing == Missing::Mean);
+        let bad = |v: f64| !(v.is_finite() || v.is_nan() && missing == Missing::Mean);
         match self {
             Column::F32(v) => v.iter().map(|&v| f64::from(v)).enumerate().find(|&(_, v)| bad(v)),
             Column::F64(v) => v.iter().copied().enumerate().find(|&(_, v)| bad(v)),

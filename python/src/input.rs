@@ -35,12 +35,9 @@ enum HeldValues<'py> {
 impl<'py> Input<'py> {
     pub fn new(rounds: &Bound<'py, PyDict>) -> PyResult<Self> {
         let entry = |name: &str| Ok::<_, PyErr>(rounds.get_item(name)?.filter(|value| !value.is_none()));
-        let array_f64 =
-            |name| entry(name)?.map(|v| Ok::<_, PyErr>(v.extract::<PyReadonlyArray1<'py, f64>>()?)).transpose();
-        let array_u32 =
-            |name| entry(name)?.map(|v| Ok::<_, PyErr>(v.extract::<PyReadonlyArray1<'py, u32>>()?)).transpose();
-        let array_u64 =
-            |name| entry(name)?.map(|v| Ok::<_, PyErr>(v.extract::<PyReadonlyArray1<'py, u64>>()?)).transpose();
+        let array_f64 = |name| entry(name)?.map(|v| v.extract::<PyReadonlyArray1<'py, f64>>()).transpose();
+        let array_u32 = |name| entry(name)?.map(|v| v.extract::<PyReadonlyArray1<'py, u32>>()).transpose();
+        let array_u64 = |name| entry(name)?.map(|v| v.extract::<PyReadonlyArray1<'py, u64>>()).transpose();
         let columns = |name| match entry(name)? {
             Some(list) => list.cast_into::<PyList>()?.iter().map(|column| Held::new(&column)).collect(),
             None => Ok::<_, PyErr>(Vec::new()),
