@@ -76,11 +76,6 @@ class Policy:
             contexts, eligible=eligible, labels=self._labels, known=self._known(), missing=missing, **outcome
         )
 
-    def _decide(
-        self, contexts: Any, eligible: Any
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
-        return self._native.decide(self._rounds(contexts, eligible))
-
     def predict(self, contexts: Any, eligible: Any = None) -> NDArray[Any]:
         """The chosen action of each round.
 
@@ -95,7 +90,7 @@ class Policy:
         -------
         array of n actions
         """
-        actions = self._decide(contexts, eligible)[0]
+        actions = self._native.decide(self._rounds(contexts, eligible), False)[0]
         if len(actions) and actions.min() < 0:
             raise NeuralcbError(f"a policy of kind `{self.algorithm}` makes no choice of its own: ask for `action_dist`")
         return self._labels[actions]
@@ -110,7 +105,7 @@ class Policy:
         """
         if self.beta is None:
             raise NeuralcbError(f"a policy of kind `{self.algorithm}` has no reward model, so no bounds")
-        _, mean, width = self._decide(contexts, eligible)
+        _, mean, width = self._native.decide(self._rounds(contexts, eligible))
         return mean, width
 
     def lower_bound(self, contexts: Any, eligible: Any = None) -> NDArray[np.float64]:
@@ -133,7 +128,7 @@ class Policy:
             As for :meth:`predict`.
         """
         given = self._rounds(contexts, eligible)
-        actions, _, _ = self._native.decide(given)
+        actions = self._native.decide(given, False)[0]
         n = len(actions)
         dist = np.zeros((n, len(self._labels)))
         if n and actions.min() < 0:

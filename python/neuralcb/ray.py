@@ -100,7 +100,7 @@ def score(dataset: Any, policy: Policy | Learner, *, explain: bool = False, batc
 
         own = _policy(stored)
         given = own._rounds(_features(own, batch), None)
-        actions, mean, width = own._native.decide(given)
+        actions, mean, width = own._native.decide(given, explain)
         batch = batch.drop_columns([name for name in ("action",) if name in batch.column_names])
         batch = batch.append_column("action", pyarrow.array(own.actions[actions]))
         if explain:
@@ -142,7 +142,7 @@ def evaluate(
     def weigh(batch: Any) -> dict[str, Any]:
         own = _policy(stored)
         given = own._rounds(_features(own, batch), None)
-        chosen = own.actions[own._native.decide(given)[0]]
+        chosen = own.actions[own._native.decide(given, False)[0]]
         logged = batch.column(action).to_numpy()
         pi = (chosen == logged.astype(chosen.dtype)).astype(np.float64)
         return {

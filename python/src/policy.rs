@@ -11,6 +11,7 @@ use pyo3::types::{PyBytes, PyDict};
 use crate::arrays::ArrayLog;
 use crate::error::{Refusal, json, settings};
 use crate::input::Input;
+use crate::pool::pool;
 use crate::work;
 
 /// A policy as the command line keeps it.
@@ -66,38 +67,44 @@ impl Policy {
         Ok(Policy(self.0.clone().with_beta(beta).map_err(Refusal::from)?))
     }
 
-    /// The chosen action of each round (−1: all are alike), mean and width of each action: n, n × K and n × K.
+    /// The chosen action of each round (−1: all are alike) and, if asked for, mean and width of each action: n × K each.
     #[allow(clippy::type_complexity)]
+    #[pyo3(signature = (rounds, explain=true))]
     fn decide<'py>(
         &self,
         py: Python<'py>,
         rounds: &Bound<'py, PyDict>,
+        explain: bool,
     ) -> PyResult<(Bound<'py, PyArray1<i64>>, Bound<'py, PyAny>, Bound<'py, PyAny>)> {
         let input = Input::new(rounds)?;
         let log = input.log()?;
         let decided = match log.n_rounds {
-            // starting a thread would take longer
-            0..64 => self.decided(&log)?,
-            _ => work::run(py, None, |_| self.decided(&log))?,
+            // starting a thread to watch would take longer
+            0..64 => {
+                let threads = pool()?;
+                py.detach(|| threads.install(|| self.decided(&log, explain)))?
+            }
+            _ => work::run(py, None, |_| self.decided(&log, explain))?,
         };
-        let shape = [log.n_rounds, self.0.preparation().actions().len()];
+        let shape = [if explain { log.n_rounds } else { 0 }, self.0.preparation().actions().len()];
         let square = |values: Vec<f64>| Ok::<_, PyErr>(values.into_pyarray(py).reshape(shape)?.into_any());
         Ok((decided.actions.into_pyarray(py), square(decided.mean)?, square(decided.width)?))
     }
 }
 
 impl Policy {
-    fn decided(&self, log: &ArrayLog<'_>) -> Result<Decided, Refusal> {
+    fn decided(&self, log: &ArrayLog<'_>, explain: bool) -> Result<Decided, Refusal> {
         let (preparation, n, k) = (self.0.preparation(), log.n_rounds, self.0.preparation().actions().len());
+        let pairs = if explain { n * k } else { 0 };
         let mut out =
-            Decided { actions: Vec::with_capacity(n), mean: vec![f64::NAN; n * k], width: vec![f64::NAN; n * k] };
+            Decided { actions: Vec::with_capacity(n), mean: vec![f64::NAN; pairs], width: vec![f64::NAN; pairs] };
         for rounds in log.ranges() {
             let contexts = preparation.contexts(&log.block(rounds.clone()))?;
             let decisions = self.0.decide(&contexts)?;
             for (t, round) in rounds.enumerate() {
                 let chosen = decisions.choices.as_ref().map(|choices| contexts.action(t, choices[t] as usize) as i64);
                 out.actions.push(chosen.unwrap_or(-1));
-                let Some(estimates) = &decisions.estimates else { continue };
+                let Some(estimates) = decisions.estimates.as_ref().filter(|_| explain) else { continue };
                 for (place, pair) in contexts.pairs(t).enumerate() {
                     let at = round * k + contexts.action(t, place);
                     (out.mean[at], out.width[at]) = (estimates.mean[pair], estimates.width[pair]);

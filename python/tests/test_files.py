@@ -170,6 +170,22 @@ def test_files_that_are_none_are_refused(tmp_path, csv):
         neuralcb.train(tmp_path / "nowhere.csv")
 
 
+def test_a_reproduction_that_was_stopped_goes_on(tmp_path):
+    small = dict(reps=2, n=300, test_contexts=100, datasets=["cosine"], modes=["S"], quick=True)
+
+    def enough(done: int, total: int) -> None:
+        if done > 0:
+            raise RuntimeError("enough")
+
+    with pytest.raises(RuntimeError, match="enough"):
+        neuralcb.reproduce("fig1", out=tmp_path / "stopped", progress=enough, **small)
+    assert not (tmp_path / "stopped" / "results.csv").exists()
+    neuralcb.reproduce("fig1", out=tmp_path / "stopped", **small)
+    neuralcb.reproduce("fig1", out=tmp_path / "whole", **small)
+    results = [(tmp_path / name / "results.csv").read_bytes() for name in ("stopped", "whole")]
+    assert results[0] == results[1]
+
+
 def test_figure_1_in_small(tmp_path):
     small = dict(
         reps=1, n=60, test_contexts=50, datasets=["cosine"], algorithms=["lin-lcb", "uniform"], out=tmp_path / "fig1"

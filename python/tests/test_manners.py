@@ -133,10 +133,11 @@ def test_a_child_made_by_fork_works_on():
                 rng = np.random.default_rng(0)
                 x, a, r = rng.normal(size=(500, 4)), rng.integers(3, size=500), rng.normal(size=500)
                 learner = neuralcb.LinLCB().fit(x, a, r)      # the parent's threads are running
-                before = learner.bounds(x)[0]
+                before, few = learner.bounds(x)[0], learner.predict(x[:3])
                 child = os.fork()
                 if child == 0:
                     same = np.array_equal(neuralcb.LinLCB().fit(x, a, r).bounds(x)[0], before)
+                    same = same and np.array_equal(learner.predict(x[:3]), few)
                     os._exit(0 if same and np.array_equal(learner.bounds(x)[0], before) else 1)
                 print(os.waitpid(child, 0)[1])
                 """
