@@ -171,7 +171,7 @@ def test_files_that_are_none_are_refused(tmp_path, csv):
 
 
 def test_a_reproduction_that_was_stopped_goes_on(tmp_path):
-    small = dict(reps=2, n=300, test_contexts=100, datasets=["cosine"], modes=["S"], quick=True)
+    small = dict(reps=1, n=200, test_contexts=50, datasets=["cosine"], modes=["S"], quick=True)
 
     def enough(done: int, total: int) -> None:
         if done > 0:
