@@ -154,12 +154,11 @@ impl Problem {
     }
 }
 
+/// The bandit that is logged and the one that is tested on.
+type LogAndTest = (Box<dyn Bandit>, Box<dyn Bandit>);
+
 /// The bandits that log and test draw from.
-pub(crate) fn bandits(
-    config: &ProblemConfig,
-    library: &Library,
-    seed: Seed,
-) -> Result<(Box<dyn Bandit>, Box<dyn Bandit>), ExperimentError> {
+pub(crate) fn bandits(config: &ProblemConfig, library: &Library, seed: Seed) -> Result<LogAndTest, ExperimentError> {
     match &config.source {
         Source::Synthetic(synthetic) => {
             let bandit = Synthetic::new(synthetic.clone(), &mut seed.stream("bandit"))?;

@@ -105,7 +105,7 @@ impl Growing {
             from += i + 1;
         }
         let square = row[t - 1];
-        if !(square > 0.0) {
+        if square <= 0.0 || square.is_nan() {
             return Err(Error::NotPositiveDefinite { pivot: t - 1 });
         }
         row[t - 1] = square.sqrt();

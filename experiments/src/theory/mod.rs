@@ -1,7 +1,7 @@
 //! The paper's theory at work on a bandit or a log: what H, d̃, λ_0, κ and Theorem 4.1 say, and figures in which the
 //! theorem can be seen.
 //!
-//! [`Settings`] is data, [`run`] measures, [`write`] makes tables, SVG figures and one self-contained page of it.
+//! [`Settings`] is data, [`run`] measures, [`write`](fn@write) makes tables, SVG figures and one self-contained page of it.
 
 mod convergence;
 mod cost;
