@@ -18,8 +18,8 @@ pub struct Args {
     /// The policy file to write
     #[arg(long, value_name = "POLICY")]
     out: PathBuf,
-    /// What is trained: neuralcb (default), neural-greedy, neural-lin-lcb, neural-lin-greedy, lin-lcb, kern-lcb, clone,
-    /// clone-rewarded, constant, uniform
+    /// What is trained: neuralcb (default), neural-greedy, neural-lin-lcb, neural-lin-greedy, lin-lcb, kern-lcb, lin-greedy,
+    /// tab-lcb, tab-greedy, relu-greedy, neural-retrain, clone, clone-rewarded, constant, uniform
     #[arg(long, value_parser = args::recipe)]
     algorithm: Option<Algorithm>,
     /// Whose settings: practical (default), paper, released-code

@@ -4,6 +4,7 @@
 //! * [`simd`]: run-time choice of the processor's vector instructions;
 //! * [`dense`]: the small fused products the network is made of;
 //! * [`gemm`]: products of ordinary matrices;
+//! * [`acos`]: arccos without a call;
 //! * [`exp`]: eˣ for whole slices;
 //! * [`machine`]: what the processor can do at most;
 //! * [`panels`]: products with many rows at once, a lane per row;
@@ -12,6 +13,7 @@
 //! * [`symmetric`]: large symmetric matrices in tiles: product, factor, solve;
 //! * [`whiten`]: uᵀA⁻¹u of many rows, in f64 or f32.
 
+pub(crate) mod acos;
 pub(crate) mod cholesky;
 pub(crate) mod dense;
 pub(crate) mod exp;

@@ -27,7 +27,9 @@ use serde::{Deserialize, Serialize};
 use super::lanczos::{self, LanczosConfig, LogDet};
 use super::points::Points;
 use crate::error::{Error, at_least, positive};
+use crate::linalg::acos::acos;
 use crate::linalg::scalar::Scalar;
+use crate::linalg::simd::{Arch, Job, dispatch};
 use crate::linalg::symmetric::{Stretch, Symmetric, gram};
 use crate::net::{FactorRows, Net, Params, Tangents};
 
@@ -90,7 +92,7 @@ impl Ntk {
         let first = AtomicUsize::new(usize::MAX);
         let fill = |rows: Stretch, cols: Stretch, values: &mut [f64]| {
             gram(points.directions(rows.clone()), points.directions(cols.clone()), points.dim(), values);
-            for (row, i) in values.chunks_exact_mut(cols.len()).zip(rows) {
+            for (row, i) in values.chunks_exact_mut(cols.len()).zip(rows.clone()) {
                 for (v, j) in row.iter_mut().zip(cols.clone()) {
                     if i == j {
                         *v = 1.0;
@@ -100,7 +102,12 @@ impl Ntk {
                         first.fetch_min(i.max(j) * n + i.min(j), Ordering::Relaxed);
                         *v = 1.0;
                     }
-                    *v = points.norm(i) * points.norm(j) * kernel(*v, config.depth, config.limit);
+                }
+            }
+            dispatch(Kernels { values, depth: config.depth, limit: config.limit });
+            for (row, i) in values.chunks_exact_mut(cols.len()).zip(rows) {
+                for (v, j) in row.iter_mut().zip(cols.clone()) {
+                    *v *= points.norm(i) * points.norm(j);
                 }
             }
             Ok::<(), Error>(())
@@ -230,12 +237,31 @@ fn door(points: &Points, limit: usize) -> Result<usize, Error> {
     if got <= limit { Ok(got) } else { Err(Error::TooManyContexts { got, limit }) }
 }
 
+/// ρ ← k_L(ρ), with the processor's vector instructions.
+///
+/// The matrix product before it leaves the vector registers in a state in which plain instructions are ten times slower.
+struct Kernels<'a> {
+    values: &'a mut [f64],
+    depth: usize,
+    limit: Limit,
+}
+
+impl Job for Kernels<'_> {
+    type Out = ();
+
+    #[inline(always)]
+    fn run<A: Arch>(self) {
+        let Kernels { values, depth, limit } = self;
+        values.iter_mut().for_each(|v| *v = kernel(*v, depth, limit));
+    }
+}
+
 /// k_L(ρ): the kernel of unit vectors with cosine ρ.
-#[inline]
+#[inline(always)]
 fn kernel(rho: f64, depth: usize, limit: Limit) -> f64 {
     let (mut sigma, mut h) = (rho, rho);
     for _ in 1..depth {
-        let theta = sigma.clamp(-1.0, 1.0).acos();
+        let theta = acos(sigma.clamp(-1.0, 1.0));
         let sine = ((1.0 - sigma) * (1.0 + sigma)).max(0.0).sqrt();
         let next = (sine + (PI - theta) * sigma) / PI;
         h = h * (1.0 - theta / PI) + next;
