@@ -109,7 +109,7 @@ def test_a_report_prints_converts_and_plots(samples):
         (dict(rewards=[1.0], weights=[1.0], confidence=1.0), r"`confidence` must be in \(0, 1\), got 1"),
         (dict(rewards=[1.0], weights=[1.0], clip=math.nan), "`clip` must be a number"),
         (dict(rewards=[1.0], weights=[1.0], estimators=["ipw"]), "unknown estimator `ipw`: use one of dm, ips, "),
-        (dict(rewards=[1.0], weights=[1.0], replicates=3), "`replicates` must be at least 20, got 3"),
+        (dict(rewards=[1.0], weights=[1.0], replicates=3), "`replicates` must be between 20 and 1,000,000, got 3"),
     ],
 )
 def test_each_refusal_names_the_culprit(arguments, message):

@@ -5,8 +5,11 @@
 //! log that drops some count ρ = 1 / (1 − drop) times: each term is multiplied by ρ, and n is Σ ρ.
 
 use super::config::OpeConfig;
+use super::estimators::terms_of;
 use super::sample::Sample;
 use super::sums::Sum;
+use super::tape::Tape;
+use crate::error::Error;
 
 /// Numbers of a row.
 pub(crate) const TERMS: usize = 11;
@@ -53,8 +56,15 @@ pub(crate) fn shrunk(config: &OpeConfig, w: f64) -> [f64; 4] {
     [clip, switch, dros, sg]
 }
 
-/// The terms of a round, times ρ. Without a model those that need one are 0.
-pub(crate) fn terms(config: &OpeConfig, sample: &Sample) -> Terms {
+/// The terms that the settings ask for; weights, rewards and the model's values always.
+pub(crate) fn wanted(config: &OpeConfig) -> [bool; TERMS] {
+    let mut wanted = std::array::from_fn(|term| term < JOINT);
+    config.estimators.iter().flat_map(|&e| terms_of(e)).for_each(|&term| wanted[term] = true);
+    wanted
+}
+
+/// The terms of a round, times ρ. Those that are not wanted, and without a model those that need one, are 0.
+pub(crate) fn terms(config: &OpeConfig, wanted: &[bool; TERMS], sample: &Sample) -> Terms {
     let Sample { weight: w, reward: r, .. } = *sample;
     let [clip, switch, dros, sg] = shrunk(config, w);
     let mut terms = [0.0; TERMS];
@@ -66,6 +76,11 @@ pub(crate) fn terms(config: &OpeConfig, sample: &Sample) -> Terms {
         terms[WE] = w * e;
         (terms[DR_CLIP], terms[SWITCH_DR]) = (v + clip * e, v + switch * e);
         (terms[DROS], terms[SG_DR]) = (v + dros * e, v + sg * e);
+    }
+    for term in JOINT..TERMS {
+        if !wanted[term] {
+            terms[term] = 0.0; // which costs its sums nothing
+        }
     }
     let count = sample.count();
     if count != 1.0 {
@@ -116,6 +131,14 @@ impl Moments {
         self.count.merge(&other.count);
         self.first.iter_mut().zip(&other.first).for_each(|(a, b)| a.merge(b));
         self.second.iter_mut().zip(&other.second).for_each(|(a, b)| a.merge(b));
+    }
+
+    /// Keeps the sums of so many rounds.
+    pub fn keep(&mut self, tape: &mut Tape<'_>, rounds: u64) -> Result<(), Error> {
+        self.count.keep(tape)?;
+        let (n, rounds) = (self.n(), rounds as f64);
+        tape.check(n >= rounds && n <= rounds * 2f64.powi(53), "a count of at least the rounds")?;
+        self.first.iter_mut().chain(&mut self.second).try_for_each(|sum| sum.keep(tape))
     }
 
     /// n = Σ ρ.
@@ -173,9 +196,10 @@ mod tests {
     #[test]
     fn a_small_spread_around_a_large_mean_is_exact() {
         let mut moments = Moments::default();
+        let config = OpeConfig::default();
         for i in 0..1000 {
             let sample = Sample::new(1.0, 1e9 + f64::from(i % 2));
-            moments.add(&terms(&OpeConfig::default(), &sample), 1.0);
+            moments.add(&terms(&config, &wanted(&config), &sample), 1.0);
         }
         let mut a = [0.0; TERMS];
         a[WR] = 1.0;

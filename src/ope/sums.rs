@@ -5,6 +5,9 @@
 //! in a thousand additions. [`Sum::value`] is the exact sum rounded once, as Python's `fsum`. Adding costs a few
 //! nanoseconds, merging and rounding O(68).
 
+use super::tape::Tape;
+use crate::error::Error;
+
 /// Digits of 32 bits; 2⁻¹⁰⁷⁴ is the unit of the first.
 const DIGITS: usize = 68;
 
@@ -81,15 +84,46 @@ impl Sum {
         self.pending = 0;
     }
 
+    /// Keeps the sum as a sign and the digits of its size.
+    pub fn keep(&mut self, tape: &mut Tape<'_>) -> Result<(), Error> {
+        /// Below 2⁹⁰⁹: sums and products of what a sample may hold, over 2⁵³ rounds, stay below 2⁸⁷⁶.
+        const MOST: u64 = 62;
+        let mut negative = self.to_size();
+        tape.flag(&mut negative)?;
+        let mut first = self.digits.iter().position(|&d| d != 0).unwrap_or(0) as u64;
+        let mut end = self.digits.iter().rposition(|&d| d != 0).map_or(0, |last| last as u64 + 1);
+        tape.number(&mut first, MOST)?;
+        tape.number(&mut end, MOST)?;
+        for digit in self.digits.iter_mut().take(end as usize).skip(first as usize) {
+            let mut number = *digit as u64;
+            tape.number(&mut number, u64::from(u32::MAX))?;
+            *digit = number as i64;
+        }
+        if negative {
+            self.negate();
+        }
+        Ok(())
+    }
+
+    /// Leaves the size alone; whether the sum was negative.
+    fn to_size(&mut self) -> bool {
+        self.settle();
+        let negative = self.digits[DIGITS - 1] < 0;
+        if negative {
+            self.negate();
+        }
+        negative
+    }
+
+    fn negate(&mut self) {
+        self.digits.iter_mut().for_each(|d| *d = -*d);
+        self.settle();
+    }
+
     /// The sum, rounded once to the nearest double.
     pub fn value(&self) -> f64 {
         let mut settled = self.clone();
-        settled.settle();
-        let negative = settled.digits[DIGITS - 1] < 0;
-        if negative {
-            settled.digits.iter_mut().for_each(|d| *d = -*d);
-            settled.settle();
-        }
+        let negative = settled.to_size();
         let limbs: [u64; DIGITS / 2] =
             std::array::from_fn(|i| settled.digits[2 * i] as u64 | (settled.digits[2 * i + 1] as u64) << 32);
         let size = rounded(&limbs, UNIT);
