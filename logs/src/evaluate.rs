@@ -1,7 +1,8 @@
 //! What a policy would have earned on a log: off-policy evaluation, streamed.
 //!
 //! The weight of a round is π(a | x)/μ(a | x), where π plays one action (or, uniform, all eligible ones alike) and μ(a | x)
-//! is the log's propensity. The reward model behind DM and DR is LinLCB's regression, cross-fitted: rounds are dealt to
+//! is the log's propensity. The reward model behind DM and DR is another policy's, if one is given that learned from other
+//! rounds. Otherwise it is LinLCB's regression, cross-fitted: rounds are dealt to
 //! folds sixteen neighbours at a time, and a fold is judged by the model of the others, so no round is judged by a model
 //! that has seen it. Two readings of the log (three where its propensities must be estimated), a block at a time.
 //!
@@ -16,7 +17,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-use crate::log::{Block, Log, Preparation, PreparationConfig, ReadLog, Unseen};
+use crate::log::{Block, Log, LogError, Preparation, PreparationConfig, ReadLog, Unseen};
 use crate::policy::{Policy, PolicyError};
 use crate::train::read_all;
 
@@ -50,9 +51,21 @@ pub struct Evaluated {
     pub unseen: Unseen,
 }
 
-/// Evaluates a policy on a log that was opened with actions, rewards and, where it has them, propensities.
+/// Where q̂ comes from.
+enum Rewards<'a> {
+    /// There is none.
+    Unknown,
+    /// A model for each fold.
+    Folds(Vec<Arc<dyn RewardModel>>),
+    /// The means of a policy that learned from other rounds.
+    Learned(&'a Policy),
+}
+
+/// Evaluates a policy on a log that was opened with actions, rewards and, where it has them, propensities. `model`, which
+/// must have learned from other rounds, stands in the place of the cross-fitted one.
 pub fn evaluate(
     policy: &Policy,
+    model: Option<&Policy>,
     log: &dyn ReadLog,
     options: &EvaluateOptions,
     progress: &mut dyn FnMut(&'static str),
@@ -67,7 +80,11 @@ pub fn evaluate(
         progress("estimating propensities");
         estimated = Some(estimate(log, &own, options)?);
     }
-    let models = if options.folds > 0 { fit_folds(log, &own, options.folds, progress)? } else { Vec::new() };
+    let rewards = match model {
+        Some(model) => Rewards::Learned(alike(model, policy)?),
+        None if options.folds == 0 => Rewards::Unknown,
+        None => Rewards::Folds(fit_folds(log, &own, options.folds, progress)?),
+    };
     let ope = OpeConfig { estimated_propensities: estimated.is_some(), ..options.ope.clone() };
     let mut evaluation = Evaluation::new(ope, 0)?;
     let (mut unseen, mut first) = (Unseen::default(), 0u64);
@@ -79,9 +96,9 @@ pub fn evaluate(
         let rounds = own.logged(&block)?;
         let mu = propensities(&block, estimated.as_deref(), first)?;
         let target = target(policy, &block, &own, rounds.contexts())?;
-        let samples = samples(&block, &rounds, mu, &target, &models, first);
+        let means = rewards.means(&block, &own, rounds.contexts(), first)?;
+        evaluation.extend(&samples(&block, &rounds, mu, &target, means.as_deref()))?;
         first += block.n_rounds() as u64;
-        evaluation.extend(&samples)?;
     }
     let mut report = evaluation.report();
     if same_log {
@@ -90,6 +107,26 @@ pub fn evaluate(
         report.warnings.insert(0, Warning { code: Code::SameLog, message: message.to_owned() });
     }
     Ok(Evaluated { report, unseen })
+}
+
+/// What [`evaluate`] makes of a block of a log with propensities, wherever in the log it stands: so that blocks may be
+/// weighed on many machines, numbered and merged. `model` must have learned from other rounds.
+pub fn weigh(policy: &Policy, model: Option<&Policy>, block: &Block) -> Result<Vec<Sample>, PolicyError> {
+    let own = policy.preparation();
+    let rewards = model.map_or(Ok(Rewards::Unknown), |model| alike(model, policy).map(Rewards::Learned))?;
+    let rounds = own.logged(block)?;
+    let target = target(policy, block, own, rounds.contexts())?;
+    let means = rewards.means(block, own, rounds.contexts(), 0)?;
+    Ok(samples(block, &rounds, propensities(block, None, 0)?, &target, means.as_deref()))
+}
+
+/// Refuses a model that needs other features than the policy.
+fn alike<'a>(model: &'a Policy, policy: &Policy) -> Result<&'a Policy, PolicyError> {
+    let (its, own) = (model.preparation().schema(), policy.preparation().schema());
+    if its.shared == own.shared && its.per_action == own.per_action {
+        return Ok(model);
+    }
+    Err(PolicyError::OtherFeatures)
 }
 
 /// Evaluates a policy that lives elsewhere: the log's extra columns are π(a | x) of the logged action and, with a model,
@@ -223,41 +260,81 @@ fn target(policy: &Policy, block: &Block, own: &Preparation, contexts: &Contexts
     Ok(target)
 }
 
-fn samples(
-    block: &Block,
-    rounds: &LoggedData,
-    mu: &[f64],
-    target: &[f64],
-    models: &[Arc<dyn RewardModel>],
-    first: u64,
-) -> Vec<Sample> {
-    let contexts = rounds.contexts();
-    let n = rounds.n_rounds();
+impl Rewards<'_> {
+    /// q̂ of every pair; `first` is the number of the first round.
+    fn means(
+        &self,
+        block: &Block,
+        own: &Preparation,
+        contexts: &Contexts,
+        first: u64,
+    ) -> Result<Option<Vec<f64>>, PolicyError> {
+        match self {
+            Rewards::Unknown => Ok(None),
+            Rewards::Folds(models) => Ok(Some(fold_means(models, contexts, first))),
+            Rewards::Learned(model) => learned_means(model, block, own, contexts).map(Some),
+        }
+    }
+}
+
+/// q̂ of every pair by the model of its round's fold.
+fn fold_means(models: &[Arc<dyn RewardModel>], contexts: &Contexts, first: u64) -> Vec<f64> {
     // pieces that lie in one fold each
-    let step = NEIGHBOURS as usize;
+    let (step, n) = (NEIGHBOURS as usize, contexts.n_rounds());
     let lead = (first % NEIGHBOURS) as usize;
     let piece = |i: usize| (i * step).saturating_sub(lead)..((i + 1) * step - lead).min(n);
     let score = |i: usize| {
         let range = piece(i);
-        let (from, to) = (contexts.first_pair(range.start), contexts.first_pair(range.end));
-        let mut mean = vec![0.0; to - from];
-        if !models.is_empty() {
-            let mut width = vec![0.0; to - from];
-            let fold = fold_of(first + range.start as u64, models.len());
-            models[fold].estimate_rounds(contexts, range.clone(), &mut mean, &mut width);
-        }
-        let of_round = |t: usize| {
-            let pairs = contexts.pairs(t);
-            let chosen = contexts.place(t, rounds.actions()[t] as usize).expect("checked at the door");
-            let sample = Sample::new(target[pairs.start + chosen] / mu[t], rounds.rewards()[t]);
-            let sample = Sample { drop: dropped(block, t), ..sample };
-            if models.is_empty() {
-                return sample;
-            }
-            let q = &mean[pairs.start - from..pairs.end - from];
-            sample.with_model(q[chosen], q.iter().zip(&target[pairs]).map(|(q, p)| q * p).sum())
-        };
-        range.map(of_round).collect::<Vec<_>>()
+        let pairs = contexts.first_pair(range.end) - contexts.first_pair(range.start);
+        let (mut mean, mut width) = (vec![0.0; pairs], vec![0.0; pairs]);
+        let fold = fold_of(first + range.start as u64, models.len());
+        models[fold].estimate_rounds(contexts, range, &mut mean, &mut width);
+        mean
     };
     (0..(lead + n).div_ceil(step)).into_par_iter().flat_map_iter(score).collect()
+}
+
+/// q̂ of every pair by a policy's reward model, which may number actions in another way.
+fn learned_means(
+    model: &Policy,
+    block: &Block,
+    own: &Preparation,
+    contexts: &Contexts,
+) -> Result<Vec<f64>, PolicyError> {
+    let its = model.preparation();
+    let theirs = its.contexts(block)?;
+    let Some(estimates) = model.decide(&theirs)?.estimates else {
+        return Err(PolicyError::NoRewardModel { method: model.description().method.name().to_owned() });
+    };
+    if its.actions() == own.actions() {
+        return Ok(estimates.mean);
+    }
+    let mut means = vec![0.0; contexts.n_pairs()];
+    for t in 0..contexts.n_rounds() {
+        let names: Vec<&str> =
+            (0..theirs.pairs(t).len()).map(|i| its.action_name(block, t, theirs.action(t, i))).collect();
+        for (i, pair) in contexts.pairs(t).enumerate() {
+            let name = own.action_name(block, t, contexts.action(t, i));
+            let place = names
+                .iter()
+                .position(|known| *known == name)
+                .ok_or_else(|| LogError::UnknownAction { place: block.places[t], name: name.to_owned() })?;
+            means[pair] = estimates.mean[theirs.first_pair(t) + place];
+        }
+    }
+    Ok(means)
+}
+
+/// The samples of a block, from π(a | x) and q̂ of every pair.
+fn samples(block: &Block, rounds: &LoggedData, mu: &[f64], target: &[f64], means: Option<&[f64]>) -> Vec<Sample> {
+    let contexts = rounds.contexts();
+    let of_round = |t: usize| {
+        let pairs = contexts.pairs(t);
+        let chosen = contexts.place(t, rounds.actions()[t] as usize).expect("checked at the door");
+        let sample = Sample::new(target[pairs.start + chosen] / mu[t], rounds.rewards()[t]);
+        let sample = Sample { drop: dropped(block, t), ..sample };
+        let Some(q) = means.map(|means| &means[pairs.clone()]) else { return sample };
+        sample.with_model(q[chosen], q.iter().zip(&target[pairs]).map(|(q, p)| q * p).sum())
+    };
+    (0..rounds.n_rounds()).into_par_iter().map(of_round).collect()
 }
