@@ -271,7 +271,9 @@ def _config(
     return config
 
 
-def _values(values: ArrayLike | None, what: str, n: int) -> NDArray[np.float64] | None:
+def _values(
+    values: ArrayLike | None, what: str, n: int, position: NDArray[np.int64] | None
+) -> NDArray[np.float64] | None:
     """One number for each round, or one for each action of each round; a view where they are float64 already."""
     if values is None:
         return None
@@ -281,10 +283,28 @@ def _values(values: ArrayLike | None, what: str, n: int) -> NDArray[np.float64] 
         raise NeuralcbError(f"`{what}` must be numbers: {error}") from error
     if array.ndim == 3 and array.shape[2] == 1:
         array = array[:, :, 0]
+    elif array.ndim == 3:
+        array = _at_position(array, what, position)
     if array.ndim not in (1, 2):
         shape = " × ".join(str(size) for size in array.shape)
         raise NeuralcbError(f"`{what}` must have one number for each round ({n}) or for each action of it, got {shape}")
     return np.require(array, requirements="A")
+
+
+def _at_position(
+    array: NDArray[np.float64], what: str, position: NDArray[np.int64] | None
+) -> NDArray[np.float64]:
+    """What an n × K × L array says of each round's position."""
+    n, _, most = array.shape
+    if position is None:
+        raise NeuralcbError(f"`{what}` tells of {most} positions: give `position`, that of each round")
+    if len(position) != n:
+        raise NeuralcbError(f"position: expected {n}, got {len(position)}")
+    bad = (position < 0) | (position >= most)
+    if bad.any():
+        t = int(np.argmax(bad))
+        raise NeuralcbError(f"round {t}, position: must be from 0 to {most - 1}, got {position[t]}")
+    return np.take_along_axis(array, position[:, None, None], axis=2)[:, :, 0]
 
 
 def _samples(
@@ -295,28 +315,30 @@ def _samples(
     q: ArrayLike | None,
     v: ArrayLike | None,
     actions: ArrayLike | None,
+    position: ArrayLike | None,
 ) -> dict[str, NDArray[Any] | None]:
     """What the native half takes: views on the arrays that were given."""
     if weights is not None and (propensities is not None or target is not None):
         raise NeuralcbError("give `weights`, or `propensities` and `target`, not both")
     reward = vector(rewards, "rewards")
     assert reward is not None
+    places = None if position is None else _numbered(position, "position")
     return {
         "rewards": reward,
         "weights": vector(weights, "weights"),
         "propensities": vector(propensities, "propensities"),
-        "actions": None if actions is None else _numbered(actions),
-        "target": _values(target, "target", len(reward)),
-        "q": _values(q, "q", len(reward)),
+        "actions": None if actions is None else _numbered(actions, "actions"),
+        "target": _values(target, "target", len(reward), places),
+        "q": _values(q, "q", len(reward), places),
         "v": vector(v, "v"),
     }
 
 
-def _numbered(actions: ArrayLike) -> NDArray[np.int64]:
-    """Actions as numbers: places among the columns of ``target`` and ``q``."""
-    labels = _labels(actions)
+def _numbered(places: ArrayLike, what: str) -> NDArray[np.int64]:
+    """Places among the columns (or positions) of ``target`` and ``q``."""
+    labels = _labels(places, what)
     if labels.dtype.kind not in "iu":
-        raise NeuralcbError("`actions` must be numbers, the columns of `target` and `q`: got names")
+        raise NeuralcbError(f"`{what}` must be numbers, places in `target` and `q`: got names")
     return np.require(labels, dtype=np.int64, requirements="A")
 
 
@@ -327,6 +349,7 @@ def evaluate(
     *,
     weights: ArrayLike | None = None,
     actions: ArrayLike | None = None,
+    position: ArrayLike | None = None,
     q: ArrayLike | None = None,
     v: ArrayLike | None = None,
     progress: Progress = None,
@@ -340,13 +363,15 @@ def evaluate(
         The logged rewards.
     propensities : array of n numbers in (0, 1]
         With which probability the log's policy did what it did.
-    target : array of n, n × K or n × K × 1
+    target : array of n, n × K or n × K × L
         The evaluated policy's probability of the logged action, or of every action (then ``actions`` is needed).
     weights : array of n numbers ≥ 0
         target / propensities, in their place.
     actions : array of n integers
         The logged actions, where ``target`` or ``q`` tell of every action.
-    q : array of n or n × K
+    position : array of n integers
+        Each round's position, where ``target`` or ``q`` tell of several (n × K × L, as Open Bandit Pipeline has them).
+    q : array of n, n × K or n × K × L
         A reward model's value of the logged action, or of every action; ``dm`` and ``dr`` need it.
     v : array of n
         The model's expected value under the evaluated policy; computed where ``target`` and ``q`` tell of every action.
@@ -379,7 +404,7 @@ def evaluate(
     ('better', True)
     """
     config = _config(**settings)
-    samples = _samples(rewards, propensities, target, weights, q, v, actions)
+    samples = _samples(rewards, propensities, target, weights, q, v, actions, position)
     evaluation = _neuralcb.Evaluation(json.dumps(config))
     with progress_bar(progress, "evaluating") as tell:
         evaluation.extend(samples, tell)
@@ -427,11 +452,12 @@ class Evaluation:
         *,
         weights: ArrayLike | None = None,
         actions: ArrayLike | None = None,
+        position: ArrayLike | None = None,
         q: ArrayLike | None = None,
         v: ArrayLike | None = None,
     ) -> None:
         """Takes the rounds that follow this part's own; arguments are those of :func:`evaluate`."""
-        self._native.extend(_samples(rewards, propensities, target, weights, q, v, actions), None)
+        self._native.extend(_samples(rewards, propensities, target, weights, q, v, actions, position), None)
 
     def merge(self, other: Evaluation) -> None:
         """Takes the rounds of another part, with the same settings."""

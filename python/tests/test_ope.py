@@ -178,3 +178,16 @@ def test_a_model_of_other_rounds_stands_behind_the_doubly_robust_estimators(log,
     other = neuralcb.LinLCB().fit(fresh.contexts[:, :3], fresh.actions, fresh.rewards)
     with pytest.raises(neuralcb.NeuralcbError, match="different features"):
         ope.evaluate_policy(learner, *log.args, log.propensities, model=other)
+
+
+def test_the_position_of_a_round_selects_among_several(samples):
+    s = samples
+    position = s["rows"] % 2
+    several = np.stack([s["pi"], s["pi"][:, ::-1]], axis=2)
+    at = np.where(position[:, None] == 0, s["pi"], s["pi"][:, ::-1])
+    found = ope.evaluate(s["rewards"], s["mu"], several, actions=s["actions"], position=position, q=s["q"])
+    assert found.raw == ope.evaluate(s["rewards"], s["mu"], at, actions=s["actions"], q=s["q"]).raw
+    with pytest.raises(neuralcb.NeuralcbError, match="`target` tells of 2 positions: give `position`"):
+        ope.evaluate(s["rewards"], s["mu"], several, actions=s["actions"])
+    with pytest.raises(neuralcb.NeuralcbError, match="round 5, position: must be from 0 to 1, got 2"):
+        ope.evaluate(s["rewards"], s["mu"], several, actions=s["actions"], position=np.where(s["rows"] == 5, 2, 0))
