@@ -101,7 +101,7 @@ impl Policy {
         let mut out =
             Decided { actions: Vec::with_capacity(n), mean: vec![f64::NAN; pairs], width: vec![f64::NAN; pairs] };
         for rounds in log.ranges() {
-            let contexts = preparation.contexts(&log.block(rounds.clone()))?;
+            let contexts = preparation.contexts(&log.block(rounds.clone())?)?;
             let decisions = self.0.decide(&contexts)?;
             for (t, round) in rounds.enumerate() {
                 let chosen = decisions.choices.as_ref().map(|choices| contexts.action(t, choices[t] as usize) as i64);
