@@ -11,7 +11,7 @@ use crate::samples::Held;
 use crate::work;
 
 /// Rounds that become samples at a time.
-const BLOCK: usize = 1 << 18;
+const BLOCK: usize = 1 << 17;
 
 /// An evaluation under way: fed with parts of a log, cut and merged anywhere.
 #[pyclass(frozen, module = "neuralcb._neuralcb")]
@@ -36,9 +36,10 @@ impl Evaluation {
             let mut evaluation = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             // on an error or an interruption nothing is taken
             let mut next = evaluation.clone();
+            let mut samples = Vec::new();
             for first in (0..n).step_by(BLOCK) {
                 watch.go_on()?;
-                let samples = given.samples(first..(first + BLOCK).min(n))?;
+                given.samples(first..(first + BLOCK).min(n), &mut samples)?;
                 next.extend(&samples)?;
                 watch.add(samples.len() as u64);
             }

@@ -147,10 +147,12 @@ impl Given<'_> {
         Ok(n)
     }
 
-    /// The samples of some rounds; the error is that of the first round that has one.
-    pub fn samples(&self, rounds: Range<usize>) -> Result<Vec<Sample>, Error> {
-        let samples: Result<Vec<_>, _> = rounds.clone().into_par_iter().map(|t| self.sample(t)).collect();
-        samples.or_else(|_| rounds.map(|t| self.sample(t)).collect())
+    /// Puts the samples of some rounds in the place of others; the error is that of the first round that has one.
+    pub fn samples(&self, rounds: Range<usize>, samples: &mut Vec<Sample>) -> Result<(), Error> {
+        samples.resize(rounds.len(), Sample::new(0.0, 0.0));
+        let put = |(sample, t): (&mut Sample, usize)| self.sample(t).map(|found| *sample = found);
+        let done = samples.par_iter_mut().zip(rounds.clone()).with_min_len(1024).try_for_each(put);
+        done.or_else(|_| samples.iter_mut().zip(rounds).try_for_each(put))
     }
 
     /// Round t: w = π(a) / μ(a) unless it is given, q̂(a), and v̂ = Σ π q̂ unless it is given.

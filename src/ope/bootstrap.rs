@@ -166,10 +166,11 @@ fn poisson(seed: u64, round: u64, draws: &mut [u16], counts: &mut [f64]) {
         let word = mix(state);
         draws.iter_mut().enumerate().for_each(|(i, draw)| *draw = (word >> (16 * i)) as u16);
     }
-    for (count, &draw) in counts.iter_mut().zip(&*draws) {
-        let count_of = |sum: u16, exceeds: &u32| sum + u16::from(u32::from(draw) >= 65_536 - exceeds);
-        *count = f64::from(EXCEEDS.iter().fold(0, count_of));
+    // two loops: a vector holds more numbers of sixteen bits than doubles
+    for draw in &mut *draws {
+        *draw = EXCEEDS.iter().fold(0, |sum, exceeds| sum + u16::from(*draw >= (65_536 - exceeds) as u16));
     }
+    counts.iter_mut().zip(draws).for_each(|(count, draw)| *count = f64::from(*draw));
 }
 
 /// The finaliser of SplitMix64.

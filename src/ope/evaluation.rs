@@ -22,6 +22,9 @@ const FORM: [u64; 4] = [b'o' as u64, b'p' as u64, b'e' as u64, 1];
 /// Rounds that one thread takes at a time.
 const BLOCK: usize = 8192;
 
+/// Rounds whose terms are held at a time: they stay in the processor's cache, and the bootstrap adds as many at once.
+const ROWS: usize = 1024;
+
 /// An off-policy evaluation under way.
 ///
 /// A log may be cut into parts in any places; each part needs the number of its first round. Merged in any order they give
@@ -213,20 +216,24 @@ impl State {
         let first = self.sequence.next();
         let sequence = config.wants(Interval::Sequence);
         let wanted = wanted(config);
-        let rows: Vec<(Terms, f64)> = samples.iter().map(|s| (terms(config, &wanted, s), s.count())).collect();
-        for (sample, (terms, count)) in samples.iter().zip(&rows) {
-            self.moments.add(terms, *count);
-            self.seen.add(sample, terms, *count);
-            if sequence {
-                self.sequence.add(terms[W], terms[WR]);
-            } else {
-                self.sequence.skip();
+        let mut rows: Vec<(Terms, f64)> = Vec::with_capacity(ROWS);
+        for (samples, first) in samples.chunks(ROWS).zip((first..).step_by(ROWS)) {
+            rows.clear();
+            rows.extend(samples.iter().map(|s| (terms(config, &wanted, s), s.count())));
+            self.moments.extend(&rows);
+            for (sample, (terms, count)) in samples.iter().zip(&rows) {
+                self.seen.add(sample, terms, *count);
+                if sequence {
+                    self.sequence.add(terms[W], terms[WR]);
+                } else {
+                    self.sequence.skip();
+                }
+            }
+            if config.wants(Interval::Bootstrap) {
+                self.bootstrap.add(first, &rows);
             }
         }
         self.sequence.join();
-        if config.wants(Interval::Bootstrap) {
-            self.bootstrap.add(first, &rows);
-        }
     }
 
     fn merge(&mut self, other: &State) {

@@ -10,6 +10,7 @@ use super::sample::Sample;
 use super::sums::Sum;
 use super::tape::Tape;
 use crate::error::Error;
+use crate::linalg::simd::{Arch, Job, dispatch};
 
 /// Numbers of a row.
 pub(crate) const TERMS: usize = 11;
@@ -109,20 +110,27 @@ fn place(i: usize, j: usize) -> usize {
 }
 
 impl Moments {
-    /// Adds a round that counts `count` times.
-    pub fn add(&mut self, terms: &Terms, count: f64) {
+    /// Adds rounds with the times that each counts.
+    pub fn extend(&mut self, rows: &[(Terms, f64)]) {
+        dispatch(Extend { moments: self, rows });
+    }
+
+    #[inline(always)]
+    fn add(&mut self, terms: &Terms, count: f64) {
         self.count.add(count);
         for (sum, &term) in self.first.iter_mut().zip(terms) {
             sum.add(term);
         }
+        let (joint, others) = self.second.split_at_mut(JOINT * (JOINT + 1) / 2);
+        let mut joint = joint.iter_mut();
         for i in 0..JOINT {
-            for j in 0..=i {
-                self.second[place(i, j)].add_product(terms[i], terms[j]);
+            for (j, sum) in (0..=i).zip(joint.by_ref()) {
+                sum.add_product(terms[i], terms[j]);
             }
         }
-        for i in JOINT..TERMS {
-            self.second[place(i, i)].add_product(terms[i], terms[i]);
-            self.second[place(i, R)].add_product(terms[i], terms[R]);
+        for (sums, i) in others.chunks_exact_mut(2).zip(JOINT..TERMS) {
+            sums[0].add_product(terms[i], terms[i]);
+            sums[1].add_product(terms[i], terms[R]);
         }
     }
 
@@ -189,6 +197,24 @@ impl Moments {
     }
 }
 
+/// Adding rounds where products keep their rounding error in one instruction, if the processor has it: the sums are exact
+/// either way.
+struct Extend<'a> {
+    moments: &'a mut Moments,
+    rows: &'a [(Terms, f64)],
+}
+
+impl Job for Extend<'_> {
+    type Out = ();
+
+    #[inline(always)]
+    fn run<A: Arch>(self) {
+        for (terms, count) in self.rows {
+            self.moments.add(terms, *count);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -199,7 +225,7 @@ mod tests {
         let config = OpeConfig::default();
         for i in 0..1000 {
             let sample = Sample::new(1.0, 1e9 + f64::from(i % 2));
-            moments.add(&terms(&config, &wanted(&config), &sample), 1.0);
+            moments.extend(&[(terms(&config, &wanted(&config), &sample), 1.0)]);
         }
         let mut a = [0.0; TERMS];
         a[WR] = 1.0;

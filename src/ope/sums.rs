@@ -32,7 +32,7 @@ impl Default for Sum {
 
 impl Sum {
     /// Adds a finite number.
-    #[inline]
+    #[inline(always)]
     pub fn add(&mut self, x: f64) {
         debug_assert!(x.is_finite());
         if x == 0.0 {
@@ -54,7 +54,7 @@ impl Sum {
     }
 
     /// Adds x·y exactly, as the rounded product and its rounding error.
-    #[inline]
+    #[inline(always)]
     pub fn add_product(&mut self, x: f64, y: f64) {
         let product = x * y;
         if product != 0.0 {
@@ -88,7 +88,7 @@ impl Sum {
     pub fn keep(&mut self, tape: &mut Tape<'_>) -> Result<(), Error> {
         /// Below 2⁹⁰⁹: sums and products of what a sample may hold, over 2⁵³ rounds, stay below 2⁸⁷⁶.
         const MOST: u64 = 62;
-        let mut negative = self.to_size();
+        let mut negative = self.strip_sign();
         tape.flag(&mut negative)?;
         let mut first = self.digits.iter().position(|&d| d != 0).unwrap_or(0) as u64;
         let mut end = self.digits.iter().rposition(|&d| d != 0).map_or(0, |last| last as u64 + 1);
@@ -106,7 +106,7 @@ impl Sum {
     }
 
     /// Leaves the size alone; whether the sum was negative.
-    fn to_size(&mut self) -> bool {
+    fn strip_sign(&mut self) -> bool {
         self.settle();
         let negative = self.digits[DIGITS - 1] < 0;
         if negative {
@@ -123,7 +123,7 @@ impl Sum {
     /// The sum, rounded once to the nearest double.
     pub fn value(&self) -> f64 {
         let mut settled = self.clone();
-        let negative = settled.to_size();
+        let negative = settled.strip_sign();
         let limbs: [u64; DIGITS / 2] =
             std::array::from_fn(|i| settled.digits[2 * i] as u64 | (settled.digits[2 * i + 1] as u64) << 32);
         let size = rounded(&limbs, UNIT);
@@ -154,9 +154,14 @@ pub(crate) fn rounded(limbs: &[u64], unit: i32) -> f64 {
     scaled(head as f64, unit + 64 * (top as i32 - 1))
 }
 
-/// x·2^e; in two steps, because 2^e itself may be no double.
+/// x·2^e for |e| ≤ 2044; in two steps, because 2^e itself may be no double.
 pub(crate) fn scaled(x: f64, e: i32) -> f64 {
-    x * 2f64.powi(e / 2) * 2f64.powi(e - e / 2)
+    x * power(e / 2) * power(e - e / 2)
+}
+
+/// 2^e by its bits; e is clamped to those of normal doubles.
+fn power(e: i32) -> f64 {
+    f64::from_bits(((1023 + e.clamp(-1022, 1023)) as u64) << 52)
 }
 
 #[cfg(test)]
