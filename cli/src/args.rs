@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use neuralcb::policy::{BehaviourConfig, LinUcbConfig};
+use neuralcb::theory::Rule;
 use neuralcb_experiments::{Algorithm, Dataset, Preset, Returned, Split, TrainingMode};
 use neuralcb_logs::policy::{Algorithm as Recipe, Mode as RecipeMode, Preset as RecipePreset};
 use neuralcb_logs::read_policy_table;
@@ -31,6 +32,11 @@ named!(recipe_mode, RecipeMode);
 /// A number that may be infinite or negative; its range is checked where its meaning is known.
 pub fn number(text: &str) -> Result<f64, String> {
     text.parse().map_err(|_| "must be a number".to_owned())
+}
+
+/// A quantity of Theorem 4.1, or a number in its place.
+pub fn rule(text: &str) -> Result<Rule, String> {
+    Rule::parse(text).ok_or_else(|| "must be `theory` or a number".to_owned())
 }
 
 /// A field and its value: true, false, a number or a word.

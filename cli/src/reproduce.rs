@@ -76,7 +76,8 @@ pub struct Args {
     #[arg(long, value_delimiter = ',', value_parser = args::dataset)]
     datasets: Option<Vec<Dataset>>,
     /// Algorithms, separated by commas: neuralcb, neural-greedy, neural-lin-lcb, neural-lin-greedy, lin-lcb, kern-lcb,
-    /// uniform, constant, behaviour, clone [default: all]
+    /// uniform, constant, behaviour, clone [default: these], and the other systems of Table 1: lin-greedy, tab-lcb,
+    /// tab-greedy, relu-greedy, neural-retrain (its time grows with n²)
     #[arg(long, value_delimiter = ',', value_parser = args::algorithm)]
     algorithms: Option<Vec<Algorithm>>,
     /// Repetitions, each with its own bandit, log, test contexts and initial weights [default: 10]
@@ -100,6 +101,9 @@ pub struct Args {
     /// λ of every algorithm [default: 0.1]
     #[arg(long, value_parser = args::number, allow_negative_numbers = true)]
     lambda: Option<f64>,
+    /// Side of the cells in which tables count contexts as one [default: 0, only equal contexts are one]
+    #[arg(long, value_parser = args::number, allow_negative_numbers = true)]
+    cell: Option<f64>,
     /// The neural model's regularisation ½·l2·‖W‖² [default: 0.0001]
     #[arg(long, value_parser = args::number, allow_negative_numbers = true)]
     l2: Option<f64>,
@@ -171,6 +175,7 @@ impl Args {
         set(&mut s.learning_rates, &self.lr);
         set(&mut s.sigmas, &self.sigma);
         set(&mut s.lambda, &self.lambda);
+        set(&mut s.cell, &self.cell);
         set(&mut s.l2, &self.l2);
         set(&mut s.synthetic_rounds, &self.n);
         set(&mut s.real_rounds, &self.n);

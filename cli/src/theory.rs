@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use anyhow::Context;
 use indicatif::{ProgressBar, ProgressStyle};
 use neuralcb::LoggedData;
-use neuralcb::theory::Constants;
-use neuralcb_experiments::theory::{Figure, Rule, Settings, Study, run as measure, run_study, table, write};
+use neuralcb::theory::{Constants, Rule};
+use neuralcb_experiments::theory::{Figure, Settings, Study, run as measure, run_study, table, write};
 use neuralcb_experiments::{Dataset, Library};
 use neuralcb_logs::OutDir;
 use neuralcb_logs::datasets::cache_dir;
@@ -34,10 +34,10 @@ pub struct Args {
     #[arg(long, value_parser = args::number, allow_negative_numbers = true)]
     lambda: Option<f64>,
     /// β_t of Algorithm 1: `theory` (Theorem 4.1) or a number
-    #[arg(long, default_value = "theory", value_parser = rule, allow_negative_numbers = true)]
+    #[arg(long, default_value = "theory", value_parser = args::rule, allow_negative_numbers = true)]
     beta: Rule,
     /// η_t of Algorithm 1: `theory` (Theorem 4.1) or a number
-    #[arg(long, default_value = "theory", value_parser = rule, allow_negative_numbers = true)]
+    #[arg(long, default_value = "theory", value_parser = args::rule, allow_negative_numbers = true)]
     step: Rule,
     /// ε of the behaviour policy
     #[arg(long, default_value_t = 0.1)]
@@ -83,10 +83,6 @@ pub struct Args {
     /// Folder for `theory.html`, `theory.csv` and `figures/`
     #[arg(long, default_value = "results/theory")]
     out: PathBuf,
-}
-
-fn rule(text: &str) -> Result<Rule, String> {
-    Rule::parse(text).ok_or_else(|| "must be `theory` or a number".to_owned())
 }
 
 fn figure(text: &str) -> Result<Figure, String> {

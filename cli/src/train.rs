@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use neuralcb::theory::Rule;
 use neuralcb_logs::log::{Log, Want};
 use neuralcb_logs::policy::{Algorithm, Mode, Preset, Recipe};
 use neuralcb_logs::train::{Checkpoint, Step, train};
@@ -28,16 +29,19 @@ pub struct Args {
     /// A TOML file of settings; flags go before it
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Pessimism β; it can be turned later without retraining
-    #[arg(long, allow_negative_numbers = true, value_parser = args::number)]
-    beta: Option<f64>,
+    /// Pessimism β, or `theory` (β_n of Theorem 4.1); it can be turned later without retraining
+    #[arg(long, allow_negative_numbers = true, value_parser = args::rule)]
+    beta: Option<Rule>,
     /// Training mode of the neural model: S (one step per round) or B (100 steps on batches of 50)
     #[arg(long, value_parser = args::recipe_mode)]
     mode: Option<Mode>,
     /// Learning rate of the neural model
     #[arg(long, allow_negative_numbers = true, value_parser = args::number)]
     lr: Option<f64>,
-    /// λ, the start of Λ
+    /// Algorithm 1's SGD in place of Adam: its step η, or `theory` (η_t of Theorem 4.1)
+    #[arg(long, allow_negative_numbers = true, value_parser = args::rule)]
+    step: Option<Rule>,
+    /// λ, the start of Λ [default: 0.1; where β or η is the theorem's, the least that it allows]
     #[arg(long, allow_negative_numbers = true, value_parser = args::number)]
     lambda: Option<f64>,
     /// σ of the kernel
@@ -69,6 +73,7 @@ impl Args {
             beta: self.beta.or(base.beta),
             mode: self.mode.or(base.mode),
             lr: self.lr.or(base.lr),
+            step: self.step.or(base.step),
             lambda: self.lambda.or(base.lambda),
             sigma: self.sigma.or(base.sigma),
             action: self.constant.clone().or(base.action),

@@ -87,6 +87,16 @@ names! {
         LinLcb => "lin-lcb",
         /// KernLCB, Algorithm 3.
         KernLcb => "kern-lcb",
+        /// LinLCB's greedy twin (Table 1: Duan & Wang).
+        LinGreedy => "lin-greedy",
+        /// A table with pessimism (Table 1: Rashidinejad et al.).
+        TabLcb => "tab-lcb",
+        /// A table, greedy (Table 1: Yin & Wang).
+        TabGreedy => "tab-greedy",
+        /// A network fitted to the whole log by repeated passes, greedy (Table 1: Nguyen-Tang et al.).
+        ReluGreedy => "relu-greedy",
+        /// NeuraLCB retrained from scratch at every round, O(n²) (Section 5: NeuralUCB).
+        NeuralRetrain => "neural-retrain",
         /// Every action with the same probability.
         Uniform => "uniform",
         /// The one action that is best for all contexts together.
@@ -152,6 +162,15 @@ names! {
     }
 }
 
+impl Algorithm {
+    /// What the paper's figures show, with the references: the other systems of Table 1 run when they are asked for.
+    pub fn of_the_figures() -> Vec<Algorithm> {
+        use Algorithm::{LinGreedy, NeuralRetrain, ReluGreedy, TabGreedy, TabLcb};
+        let others = [LinGreedy, TabLcb, TabGreedy, ReluGreedy, NeuralRetrain];
+        Algorithm::ALL.iter().copied().filter(|a| !others.contains(a)).collect()
+    }
+}
+
 impl Figure {
     /// Its heading.
     pub fn title(self) -> &'static str {
@@ -204,6 +223,11 @@ pub fn paper_name(algorithm: &str) -> &str {
         Some(Algorithm::NeuralLinGreedy) => "NeuralLinGreedy",
         Some(Algorithm::LinLcb) => "LinLCB",
         Some(Algorithm::KernLcb) => "KernLCB",
+        Some(Algorithm::LinGreedy) => "LinGreedy",
+        Some(Algorithm::TabLcb) => "TabLCB",
+        Some(Algorithm::TabGreedy) => "TabGreedy",
+        Some(Algorithm::ReluGreedy) => "ReLU greedy, many passes",
+        Some(Algorithm::NeuralRetrain) => "retrained every round",
         Some(Algorithm::Uniform) => "uniform policy",
         Some(Algorithm::Constant) => "best constant action",
         Some(Algorithm::Behaviour) => "behaviour policy",

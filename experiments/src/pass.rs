@@ -2,7 +2,8 @@
 
 use neuralcb::ModelConfig;
 use neuralcb::model::{
-    Covariance, KernelConfig, LinearConfig, Mode, NeuralConfig, NeuralLinearConfig, RefitConfig, UpdateOrder, When,
+    Covariance, KernelConfig, LinearConfig, Mode, NeuralConfig, NeuralLinearConfig, RefitConfig, TabularConfig,
+    UpdateOrder, When,
 };
 use neuralcb::net::{NetConfig, Optimiser, Towards};
 use neuralcb::policy::{ImitationConfig, Rounding};
@@ -66,11 +67,12 @@ impl Settings {
                 passes.push(Pass { job: Job::Model(model), mode, learning_rate, sigma, outputs, rounding, returned });
             }
         };
+        let adam = |lr| Optimiser::Adam { lr, l2: self.l2, towards: Towards::Zero };
         for &mode in &self.modes {
             for &lr in &self.learning_rates {
                 let config = NeuralConfig {
                     net: net.clone(),
-                    optimiser: Optimiser::Adam { lr, l2: self.l2, towards: Towards::Zero },
+                    optimiser: adam(lr),
                     mode: match mode {
                         TrainingMode::S => Mode::Single,
                         TrainingMode::B => Mode::Batch { steps: 100, batch: 50 },
@@ -84,11 +86,30 @@ impl Settings {
                 add(model, Some(mode), Some(lr), None, Algorithm::Neuralcb, &self.betas, greedy);
             }
         }
+        // the narrow network that is fitted on demand is greedy; the one retrained every round has pessimism
+        let retrained = [(When::OnDemand, Algorithm::ReluGreedy), (When::EveryRound, Algorithm::NeuralRetrain)];
+        for (&lr, (when, algorithm)) in self.learning_rates.iter().flat_map(|lr| retrained.map(|of| (lr, of))) {
+            let refit = RefitConfig {
+                net: net.clone(),
+                optimiser: adam(lr),
+                when,
+                lambda: self.lambda,
+                covariance,
+                ..Default::default()
+            };
+            let (betas, greedy) = match when {
+                When::OnDemand => (&[][..], Some(algorithm)),
+                When::EveryRound => (&self.betas[..], None),
+            };
+            add(ModelConfig::Refit(refit), None, Some(lr), None, algorithm, betas, greedy);
+        }
         let config = NeuralLinearConfig { net, lambda: self.lambda, covariance, scale_features: released };
         let (model, greedy) = (ModelConfig::NeuralLinear(config), Some(Algorithm::NeuralLinGreedy));
         add(model, None, None, None, Algorithm::NeuralLinLcb, &self.baseline_betas, greedy);
         let model = ModelConfig::Linear(LinearConfig { lambda: self.lambda });
-        add(model, None, None, None, Algorithm::LinLcb, &self.baseline_betas, None);
+        add(model, None, None, None, Algorithm::LinLcb, &self.baseline_betas, Some(Algorithm::LinGreedy));
+        let model = ModelConfig::Tabular(TabularConfig { cell: self.cell, ..TabularConfig::default() });
+        add(model, None, None, None, Algorithm::TabLcb, &self.baseline_betas, Some(Algorithm::TabGreedy));
         for &sigma in &self.sigmas {
             let lambda = if released { 1e-6 } else { self.lambda };
             let model =
@@ -222,6 +243,19 @@ mod tests {
         let only = Settings { algorithms: vec![Algorithm::NeuralGreedy], ..settings.clone() }.passes(problem);
         assert_eq!(only.len(), 4);
         assert_eq!(only[0].outputs, [(Algorithm::NeuralGreedy, None)]);
+    }
+
+    #[test]
+    fn the_other_systems_of_table_1_run_when_they_are_asked_for() {
+        use Algorithm::{LinGreedy, NeuralRetrain, ReluGreedy, TabGreedy, TabLcb};
+        let settings = Settings::of(&[Figure::Fig1], Preset::Paper);
+        let others = [LinGreedy, TabLcb, TabGreedy, ReluGreedy, NeuralRetrain];
+        assert!(others.iter().all(|a| !settings.algorithms.contains(a)));
+        let asked = Settings { algorithms: others.to_vec(), betas: vec![1.0], baseline_betas: vec![1.0], ..settings };
+        let outputs: Vec<_> = asked.passes(&asked.problems()[0]).into_iter().map(|p| p.outputs).collect();
+        let network = [vec![(ReluGreedy, None)], vec![(NeuralRetrain, Some(1.0))]];
+        let want = [&network[..], &network, &[vec![(LinGreedy, None)], vec![(TabLcb, Some(1.0)), (TabGreedy, None)]]];
+        assert_eq!(outputs, want.concat());
     }
 
     #[test]

@@ -51,6 +51,9 @@ pub struct Settings {
     pub sigmas: Vec<f64>,
     /// λ of every algorithm (the released KernLCB has its own, 1e-6).
     pub lambda: f64,
+    /// Side of the cells in which tables count contexts as one; 0: only equal contexts are one.
+    #[serde(default)]
+    pub cell: f64,
     /// The neural model's ½·l2·‖W‖².
     pub l2: f64,
     /// Repetitions, each with its own bandit, log, test contexts and initial weights.
@@ -92,13 +95,14 @@ impl Settings {
                 .copied()
                 .filter(|d| figures.iter().any(|f| f.datasets().contains(d)))
                 .collect(),
-            algorithms: Algorithm::ALL.to_vec(),
+            algorithms: Algorithm::of_the_figures(),
             modes: vec![TrainingMode::S, TrainingMode::B],
             learning_rates: vec![1e-4, 1e-3],
             betas: if paper { grid.clone() } else { vec![0.01, 0.05, 1.0, 5.0, 10.0] },
             baseline_betas: if paper { grid } else { vec![0.1] },
             sigmas: vec![0.1, 1.0, 10.0],
             lambda: 0.1,
+            cell: 0.0,
             l2: 1e-4,
             reps: 10,
             mnist_b_reps: 3,
@@ -153,6 +157,7 @@ impl Settings {
         each("beta", &self.baseline_betas, "a finite number >= 0", |v| v >= 0.0)?;
         each("lr", &self.learning_rates, "a finite number > 0", |v| v > 0.0)?;
         each("noise-std", &[self.noise_std], "a finite number >= 0", |v| v >= 0.0)?;
+        each("cell", &[self.cell], "a finite number >= 0", |v| v >= 0.0)?;
         each("l2", &[self.l2], "a finite number >= 0", |v| v >= 0.0)?;
         each("lambda", &[self.lambda], "a finite number > 0", |v| v > 0.0)?;
         each("sigma", &self.sigmas, "a finite number > 0", |v| v > 0.0)?;

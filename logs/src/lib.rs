@@ -6,6 +6,7 @@ pub mod datasets;
 pub mod diagnose;
 mod error;
 pub mod evaluate;
+mod lambda_0;
 pub mod log;
 pub mod policy;
 pub mod score;

@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 
 use crate::atomic;
 use crate::error::FileError;
+use crate::lambda_0::lambda_0;
 use crate::log::{LogError, LogSummary, Preparation, ReadLog};
 use crate::policy::{Description, Method, Origin, Policy, PolicyError, Recipe, RewardScale, file};
 
@@ -45,11 +46,17 @@ pub fn train(
     checkpoint: Option<&Checkpoint>,
     progress: Progress<'_>,
 ) -> Result<Policy, PolicyError> {
+    let description = prepare(log, recipe, progress)?;
+    train_as(log, description, checkpoint, progress)
+}
+
+/// What a recipe makes of a log, before anything is learned.
+pub(crate) fn prepare(log: &dyn ReadLog, recipe: &Recipe, progress: Progress<'_>) -> Result<Description, PolicyError> {
     progress(Step::Preparing);
     let (preparation, summary) = Preparation::fit(log, &recipe.preparation)?;
-    let method = recipe.method(&summary, preparation.actions())?;
-    let origin = Origin::of(log)?;
-    train_as(log, describe(method, preparation, summary, origin, recipe.seed), checkpoint, progress)
+    let lambda_0 = recipe.asks_lambda_0().map(|depth| lambda_0(log, &preparation, depth)).transpose()?;
+    let method = recipe.method(&summary, preparation.actions(), lambda_0)?;
+    Ok(describe(method, preparation, summary, Origin::of(log)?, recipe.seed))
 }
 
 /// What the file will say.

@@ -10,7 +10,7 @@ use neuralcb::{Learner, Seed};
 
 use crate::log::{Preparation, ReadLog};
 use crate::policy::{Description, Method, Origin, Policy, PolicyError, Recipe, RewardScale, file};
-use crate::train::{Progress, Step, arrays, describe, observe};
+use crate::train::{Progress, Step, arrays, observe, prepare};
 
 /// A training under way.
 pub struct Training {
@@ -22,11 +22,7 @@ pub struct Training {
 impl Training {
     /// Prepares for a log and reads it.
     pub fn start(log: &dyn ReadLog, recipe: &Recipe, progress: Progress<'_>) -> Result<Training, PolicyError> {
-        progress(Step::Preparing);
-        let (preparation, summary) = Preparation::fit(log, &recipe.preparation)?;
-        let method = recipe.method(&summary, preparation.actions())?;
-        let description = describe(method, preparation, summary, Origin::of(log)?, recipe.seed);
-        let mut training = Training::blank(description)?;
+        let mut training = Training::blank(prepare(log, recipe, progress)?)?;
         training.observe(log, progress)?;
         Ok(training)
     }

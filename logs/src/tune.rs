@@ -12,6 +12,7 @@
 use neuralcb::archive::{Archive, Keep};
 use neuralcb::ope::{WeightedMean, importance_weights, snips};
 use neuralcb::policy::{Choices, Imitation, PropensityConfig, Rounding, estimate_propensities, pessimistic};
+use neuralcb::theory::Rule;
 use neuralcb::{LoggedData, ModelConfig, Seed};
 use rand::seq::SliceRandom;
 use rayon::prelude::*;
@@ -161,7 +162,7 @@ pub fn tune(log: &dyn ReadLog, options: &TuneOptions, progress: &mut dyn FnMut(&
     // of equal bounds the earlier, which is the simpler
     tried.sort_by(|(_, a), (_, b)| b.lower.total_cmp(&a.lower));
     progress("training the best on the whole log");
-    let method = tried[0].0.method(&summary, preparation.actions())?;
+    let method = tried[0].0.method(&summary, preparation.actions(), None)?;
     let description = describe(method, preparation, summary, origin, options.base.seed);
     let policy = train_as(log, description, None, &mut |_| {})?;
     let behaviour = judge.held_out.rewards().iter().sum::<f64>() / judge.held_out.n_rounds() as f64;
@@ -202,7 +203,8 @@ fn divide(rounds: &LoggedData, options: &TuneOptions, seed: Seed) -> (LoggedData
 /// The recipes with the β to be read off each, simple ones first.
 fn candidates(options: &TuneOptions, preparation: &Preparation, log: &LogSummary) -> Vec<(Recipe, Vec<f64>)> {
     let (base, betas) = (&options.base, &options.betas);
-    let of = |algorithm| Recipe { algorithm, beta: None, mode: None, lr: None, sigma: None, ..base.clone() };
+    let of =
+        |algorithm| Recipe { algorithm, beta: None, mode: None, lr: None, step: None, sigma: None, ..base.clone() };
     let plain = |algorithm| Recipe { lambda: None, net: None, covariance: None, ..of(algorithm) };
     let mut all = vec![
         (plain(Algorithm::Constant), Vec::new()),
@@ -217,7 +219,7 @@ fn candidates(options: &TuneOptions, preparation: &Preparation, log: &LogSummary
     }
     let modes = options.modes.clone().unwrap_or_else(|| {
         let size = |config: &ModelConfig| config.n_numbers(preparation.layout()) as f64 * log.rounds as f64;
-        let method = of(Algorithm::Neuralcb).method(log, preparation.actions());
+        let method = of(Algorithm::Neuralcb).method(log, preparation.actions(), None);
         let small = matches!(&method, Ok(Method::Model { config, .. }) if size(config) <= B_MODE_LIMIT);
         if small { vec![Mode::S, Mode::B] } else { vec![Mode::S] }
     });
@@ -237,7 +239,7 @@ struct Judge {
 }
 
 impl Judge {
-    fn of(&self, recipe: &Recipe, choices: &Choices) -> Result<Tried, PolicyError> {
+    fn of(&self, recipe: &Recipe, beta: Option<f64>, choices: &Choices) -> Result<Tried, PolicyError> {
         let weights = importance_weights(&self.held_out, choices)?;
         let estimate: WeightedMean = snips(&weights, self.held_out.rewards());
         Ok(Tried {
@@ -245,7 +247,7 @@ impl Judge {
             mode: recipe.mode,
             lr: recipe.lr,
             sigma: recipe.sigma,
-            beta: recipe.beta,
+            beta,
             value: estimate.value.is_finite().then_some(estimate.value),
             lower: estimate.worst_case(self.confidence, self.worst),
             coverage: estimate.coverage,
@@ -266,16 +268,16 @@ fn try_recipe(
 ) -> Result<Vec<(Recipe, Tried)>, PolicyError> {
     let contexts = judge.held_out.contexts();
     let seed = Seed::new(recipe.seed);
-    let one = |choices: Choices| Ok(vec![(recipe.clone(), judge.of(recipe, &choices)?)]);
-    match recipe.method(summary, preparation.actions())? {
+    let one = |choices: Choices| Ok(vec![(recipe.clone(), judge.of(recipe, None, &choices)?)]);
+    match recipe.method(summary, preparation.actions(), None)? {
         Method::Model { config, scale, .. } => {
             let mut learner = config.learner(preparation.layout(), seed)?;
             observe(learner.as_mut(), learn, scale, &|| log.go_on())?;
             let estimates = learner.model()?.estimate(contexts)?;
             let at = |&beta: &f64| {
-                let recipe = Recipe { beta: Some(beta), ..recipe.clone() };
+                let recipe = Recipe { beta: Some(Rule::Fixed(beta)), ..recipe.clone() };
                 let choices = pessimistic(contexts, &estimates, beta, Rounding::None)?;
-                let tried = judge.of(&recipe, &choices)?;
+                let tried = judge.of(&recipe, Some(beta), &choices)?;
                 Ok((recipe, tried))
             };
             betas.iter().map(at).collect()

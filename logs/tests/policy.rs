@@ -5,9 +5,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use neuralcb::{Contexts, LoggedData};
+use neuralcb::net::{NetConfig, Optimiser, Schedule};
+use neuralcb::theory::{Ntk, NtkConfig, Points, Rule, Theorem};
+use neuralcb::{Contexts, LoggedData, ModelConfig};
 use neuralcb_logs::log::{Log, LogOptions, Want};
-use neuralcb_logs::policy::{Algorithm, Mode, Policy, PolicyError, Preset, Recipe};
+use neuralcb_logs::policy::{Algorithm, Method, Mode, Policy, PolicyError, Preset, Recipe};
 use neuralcb_logs::score::{ScoreOptions, score};
 use neuralcb_logs::train::{Checkpoint, train};
 
@@ -187,8 +189,16 @@ fn settings_that_an_algorithm_has_no_use_for_are_refused() {
         "`lr` does not apply to lin-lcb: leave it out, or choose another algorithm"
     );
     assert_eq!(
-        refusal(Recipe { beta: Some(0.1), ..recipe(Algorithm::NeuralGreedy) }),
+        refusal(Recipe { beta: Some(Rule::Fixed(0.1)), ..recipe(Algorithm::NeuralGreedy) }),
         "`beta` does not apply to neural-greedy: leave it out, or choose another algorithm"
+    );
+    assert_eq!(
+        refusal(Recipe { beta: Some(Rule::Theory), ..recipe(Algorithm::LinLcb) }),
+        "`beta = theory` does not apply to lin-lcb: leave it out, or choose another algorithm"
+    );
+    assert_eq!(
+        refusal(Recipe { step: Some(Rule::Theory), lr: Some(0.1), ..recipe(Algorithm::Neuralcb) }),
+        "`lr` does not apply to the SGD that `step` asks for: give one of `lr` (Adam) and `step` (SGD)"
     );
     assert!(
         refusal(Recipe { action: Some("mauve".into()), ..recipe(Algorithm::Constant) }).contains("no action `mauve`")
@@ -199,13 +209,47 @@ fn settings_that_an_algorithm_has_no_use_for_are_refused() {
     );
 }
 
+/// β and η against the theorem's formulas, with H made of the same contexts here.
+#[test]
+fn pessimism_and_steps_can_be_those_of_the_theorem() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = open(&log_file(folder.path(), 300));
+    let net = NetConfig { layer_norm: false, duplicate_input: true, ..NetConfig::default() };
+    let wanted =
+        Recipe { beta: Some(Rule::Theory), step: Some(Rule::Theory), net: Some(net.clone()), ..Recipe::default() };
+    let policy = trained(&log, &wanted);
+
+    let points = Points::all(&contexts(&policy, &log)).unwrap().normalised().distinct();
+    let h = Ntk::new(&points, &NtkConfig { depth: net.depth, ..NtkConfig::default() }).unwrap();
+    let theorem = Theorem {
+        n: 300,
+        n_contexts: 900,
+        depth: net.depth,
+        width: net.width,
+        lambda: wanted.constants.least_lambda(net.depth),
+        lambda_0: h.lambda_0().unwrap(),
+        constants: wanted.constants.clone(),
+    };
+    assert_eq!(policy.beta(), Some(theorem.beta(300)));
+    let Method::Model { config: ModelConfig::Neural(config), .. } = &policy.description().method else { panic!() };
+    assert_eq!(config.optimiser, theorem.optimiser());
+    assert_eq!(config.lambda, theorem.lambda);
+    let path = folder.path().join("policy.safetensors");
+    policy.save(&path).unwrap();
+    assert_eq!(Policy::load(&path).unwrap().description(), policy.description());
+
+    let fixed = trained(&log, &Recipe { step: Some(Rule::Fixed(1e-3)), ..recipe(Algorithm::NeuralGreedy) });
+    let Method::Model { config: ModelConfig::Neural(config), .. } = &fixed.description().method else { panic!() };
+    assert_eq!(config.optimiser, Optimiser::Sgd { schedule: Schedule::Constant(1e-3) });
+}
+
 #[test]
 fn a_settings_file_is_read_and_its_typing_errors_named() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("recipe.toml");
     fs::write(&path, "algorithm = \"lin-lcb\"\nbeta = 0.5\n[preparation]\nintercept = false\n").unwrap();
     let recipe = Recipe::from_toml(&path).unwrap();
-    assert_eq!((recipe.algorithm, recipe.beta), (Algorithm::LinLcb, Some(0.5)));
+    assert_eq!((recipe.algorithm, recipe.beta), (Algorithm::LinLcb, Some(Rule::Fixed(0.5))));
     assert!(!recipe.preparation.intercept && recipe.preparation.unit_norm);
     fs::write(&path, "betta = 0.5\n").unwrap();
     let message = Recipe::from_toml(&path).unwrap_err().to_string();

@@ -54,6 +54,13 @@ impl Default for Constants {
     }
 }
 
+impl Constants {
+    /// The least λ under which the elliptical-potential lemma holds for L layers: max(1, C_3² L).
+    pub fn least_lambda(&self, depth: usize) -> f64 {
+        (self.c3.powi(2) * depth as f64).max(1.0)
+    }
+}
+
 /// The quantities of Theorem 4.1.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Theorem {
@@ -106,11 +113,6 @@ impl Theorem {
         } else {
             Err(Error::Param { name: "delta", range: "in (0, 1)", got: delta })
         }
-    }
-
-    /// The least λ under which the elliptical-potential lemma holds: max(1, C_3² L).
-    pub fn least_lambda(&self) -> f64 {
-        (self.constants.c3.powi(2) * self.depth as f64).max(1.0)
     }
 
     /// β_t, the pessimism of the policy that has read t rounds.
@@ -253,6 +255,6 @@ mod tests {
         let constants = Constants { delta: 1.0, ..Constants::default() };
         assert_eq!(refuse(Theorem { constants, ..theorem() }), "`delta` must be in (0, 1), got 1");
         assert!(theorem().check().is_ok());
-        assert_eq!(theorem().least_lambda(), 2.0);
+        assert_eq!(theorem().constants.least_lambda(2), 2.0);
     }
 }

@@ -4,6 +4,7 @@
 //!   S = ‖h‖_{H⁻¹} and the effective dimension d̃, exact or by stochastic Lanczos quadrature with its error;
 //! * [`Coverage`]: κ of Assumption 4.2, from known probabilities or from a log;
 //! * [`Theorem`]: the bound of Theorem 4.1 with β_t, η_t, Γ_1 … Γ_5 and every constant by name;
+//! * [`Rule`]: β_t and η_t as a setting, `theory` or a number;
 //! * [`Recorder`]: both sides of the lemmas along a run of Algorithm 1.
 //!
 //! ```
@@ -24,6 +25,7 @@ mod lanczos;
 mod ntk;
 mod points;
 mod recorder;
+mod rule;
 
 pub use bound::{Constants, Gammas, Theorem};
 pub use coverage::{Coverage, LogCoverage};
@@ -31,3 +33,4 @@ pub use lanczos::{LanczosConfig, LogDet};
 pub use ntk::{Limit, Ntk, NtkConfig};
 pub use points::Points;
 pub use recorder::{Recorder, Sides, online_to_batch};
+pub use rule::Rule;

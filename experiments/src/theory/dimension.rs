@@ -31,7 +31,7 @@ pub(super) fn measure(settings: &Settings, spectra: &[Spectrum]) -> Shown {
     Shown {
         figure: Figure::Dimension,
         sentence: format!(
-            "The effective dimension d̃ = log det(I + H/λ)/log(1 + nK/λ), λ = {}, stays far below the number of contexts; the \
+            "The effective dimension d̃ = log det(I + H/λ)/log(1 + nK/λ), λ = {:.3}, stays far below the number of contexts; the \
              smallest eigenvalue λ_0 of H falls as contexts come closer to each other. Exact up to {MAX_EXACT} contexts.",
             settings.lambda()
         ),

@@ -55,7 +55,7 @@ pub(super) fn measure(settings: &Settings, study: &Study, known: &Quantities) ->
     Ok(Shown {
         figure: Figure::Lemmas,
         sentence: format!(
-            "Left sides (full) and right sides (dashed) along one run of Algorithm 1 with exact Λ, m = {}, λ = {}, C_3 = {:.3}: \
+            "Left sides (full) and right sides (dashed) along one run of Algorithm 1 with exact Λ, m = {}, λ = {:.3}, C_3 = {:.3}: \
              each full line must stay below its dashed one.",
             settings.width,
             settings.lambda(),

@@ -20,7 +20,7 @@ pub use fit::exponent;
 pub use page::{table, write};
 pub use plot::{Line, Look, Panel};
 pub use quantities::Quantities;
-pub use settings::{Figure, Rule, Settings};
+pub use settings::{Figure, Settings};
 pub use study::{Study, Truth};
 
 use crate::error::ExperimentError;

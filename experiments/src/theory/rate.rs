@@ -4,13 +4,14 @@ use neuralcb::Learner;
 use neuralcb::model::Neural;
 use neuralcb::net::Optimiser;
 use neuralcb::policy::{Rounding, pessimistic};
+use neuralcb::theory::Rule;
 use rayon::prelude::*;
 
 use super::Shown;
 use super::fit::exponent;
 use super::plot::{Line, Look, Panel};
 use super::quantities::{Spectrum, lambda_0};
-use super::settings::{Figure, Rule, Settings};
+use super::settings::{Figure, Settings};
 use super::study::Study;
 use crate::error::ExperimentError;
 use crate::problem::Library;

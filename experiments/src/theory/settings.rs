@@ -2,8 +2,8 @@
 
 use neuralcb::Error;
 use neuralcb::model::{Covariance, ExactForm, NeuralConfig};
-use neuralcb::net::{NetConfig, Optimiser, Schedule};
-use neuralcb::theory::{Constants, Theorem};
+use neuralcb::net::{NetConfig, Optimiser};
+use neuralcb::theory::{Constants, Rule, Theorem};
 use serde::{Deserialize, Serialize};
 
 use crate::names::Dataset;
@@ -50,39 +50,6 @@ impl Figure {
             Figure::Coverage => "Sub-optimality against κ",
             Figure::Cost => "Training time against n",
             Figure::Lemmas => "Both sides of the lemmas",
-        }
-    }
-}
-
-/// A quantity that the theorem gives, or a number in its place.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Rule {
-    /// As in Theorem 4.1.
-    Theory,
-    /// The same number in every round.
-    Fixed(f64),
-}
-
-impl Rule {
-    /// `theory` or a number.
-    pub fn parse(text: &str) -> Option<Self> {
-        if text == "theory" { Some(Rule::Theory) } else { text.parse().ok().map(Rule::Fixed) }
-    }
-
-    /// β of the policy that has read t rounds.
-    pub fn beta(self, theorem: &Theorem, t: usize) -> f64 {
-        match self {
-            Rule::Theory => theorem.beta(t),
-            Rule::Fixed(beta) => beta,
-        }
-    }
-
-    /// Algorithm 1's SGD with these steps.
-    pub fn optimiser(self, theorem: &Theorem) -> Optimiser {
-        match self {
-            Rule::Theory => theorem.optimiser(),
-            Rule::Fixed(eta) => Optimiser::Sgd { schedule: Schedule::Constant(eta) },
         }
     }
 }
@@ -175,7 +142,7 @@ impl Settings {
 
     /// λ.
     pub fn lambda(&self) -> f64 {
-        self.lambda.unwrap_or_else(|| (self.constants.c3.powi(2) * self.depth as f64).max(1.0))
+        self.lambda.unwrap_or_else(|| self.constants.least_lambda(self.depth))
     }
 
     /// The theorem's quantities for n rounds.

@@ -13,8 +13,9 @@ use neuralcb::model::{
     self, Covariance, KernelConfig, LinearConfig, NeuralConfig, NeuralLinearConfig, RefitConfig, TabularConfig,
     UpdateOrder, When,
 };
-use neuralcb::net::{Init, NetConfig, Optimiser, OutputScale, Towards};
+use neuralcb::net::{Init, NetConfig, Optimiser, OutputScale, Schedule, Towards};
 use neuralcb::policy::ImitationConfig;
+use neuralcb::theory::{Constants, Rule, Theorem};
 use serde::{Deserialize, Serialize};
 
 use super::check_beta;
@@ -154,13 +155,15 @@ pub struct Recipe {
     pub algorithm: Algorithm,
     /// Whose settings.
     pub preset: Preset,
-    /// β ≥ 0.
-    pub beta: Option<f64>,
+    /// β ≥ 0, or `theory`: β_n of Theorem 4.1 for the n rounds of the log.
+    pub beta: Option<Rule>,
     /// Training mode of the neural model.
     pub mode: Option<Mode>,
     /// Learning rate of the neural model, > 0.
     pub lr: Option<f64>,
-    /// λ > 0.
+    /// The step η > 0 of Algorithm 1's SGD in place of Adam, or `theory`: η_t of Theorem 4.1.
+    pub step: Option<Rule>,
+    /// λ > 0; where β or η is the theorem's, the least that it allows.
     pub lambda: Option<f64>,
     /// σ of the kernel, > 0.
     pub sigma: Option<f64>,
@@ -170,6 +173,8 @@ pub struct Recipe {
     pub action: Option<String>,
     /// The network, whole, in place of the preset's.
     pub net: Option<NetConfig>,
+    /// What Theorem 4.1 takes for granted, where β or η is the theorem's.
+    pub constants: Constants,
     /// The form of Λ.
     pub covariance: Option<Covariance>,
     /// Whether the model sees standardised rewards.
@@ -188,11 +193,13 @@ impl Default for Recipe {
             beta: None,
             mode: None,
             lr: None,
+            step: None,
             lambda: None,
             sigma: None,
             max_samples: None,
             action: None,
             net: None,
+            constants: Constants::default(),
             covariance: None,
             standardise_rewards: None,
             preparation: PreparationConfig::default(),
@@ -228,16 +235,45 @@ impl Recipe {
         toml::from_str(&text).map_err(|e| refuse(e.to_string().trim().replace('\n', " ")))
     }
 
-    /// The full settings, for a log of which the summary is known.
-    pub fn method(&self, log: &LogSummary, actions: &[String]) -> Result<Method, PolicyError> {
+    /// L of the network, if the recipe needs λ_0 of the log.
+    pub(crate) fn asks_lambda_0(&self) -> Option<usize> {
+        (self.beta == Some(Rule::Theory)).then(|| self.net().depth)
+    }
+
+    /// Theorem 4.1 for a log.
+    fn theorem(&self, log: &LogSummary, lambda_0: f64) -> Result<Theorem, PolicyError> {
+        let (net, n, constants) = (self.net(), log.rounds as usize, self.constants.clone());
+        let theorem = Theorem {
+            n,
+            n_contexts: n.saturating_mul(log.actions.len()),
+            depth: net.depth,
+            width: net.width,
+            lambda: self.lambda.unwrap_or_else(|| constants.least_lambda(net.depth)),
+            lambda_0,
+            constants,
+        };
+        theorem.check()?;
+        Ok(theorem)
+    }
+
+    /// The full settings, for a log of which the summary is known, and λ_0 where β is the theorem's.
+    pub fn method(&self, log: &LogSummary, actions: &[String], lambda_0: Option<f64>) -> Result<Method, PolicyError> {
         self.check_names()?;
         let released = self.preset == Preset::ReleasedCode;
-        let lambda = self.lambda.unwrap_or(LAMBDA);
+        let theory = self.beta == Some(Rule::Theory) || self.step == Some(Rule::Theory);
+        // η needs no λ_0
+        let theorem = theory.then(|| self.theorem(log, lambda_0.unwrap_or(1.0))).transpose()?;
+        let lambda = theorem.as_ref().map_or_else(|| self.lambda.unwrap_or(LAMBDA), |theorem| theorem.lambda);
+        let optimiser = match (self.step, &theorem) {
+            (Some(Rule::Theory), Some(theorem)) => theorem.optimiser(),
+            (Some(Rule::Fixed(eta)), _) => Optimiser::Sgd { schedule: Schedule::Constant(eta) },
+            _ => Optimiser::Adam { lr: self.lr.unwrap_or(1e-3), l2: 1e-4, towards: Towards::Zero },
+        };
         let covariance = self.covariance.unwrap_or(if released { Covariance::PerAction } else { Covariance::Diagonal });
         let config = match self.algorithm {
             Algorithm::Neuralcb | Algorithm::NeuralGreedy => ModelConfig::Neural(NeuralConfig {
                 net: self.net(),
-                optimiser: Optimiser::Adam { lr: self.lr.unwrap_or(1e-3), l2: 1e-4, towards: Towards::Zero },
+                optimiser,
                 mode: match self.mode.unwrap_or(Mode::S) {
                     Mode::S => model::Mode::Single,
                     Mode::B => model::Mode::Batch { steps: 100, batch: 50 },
@@ -256,7 +292,7 @@ impl Recipe {
             Algorithm::TabLcb | Algorithm::TabGreedy => ModelConfig::Tabular(TabularConfig::default()),
             Algorithm::ReluGreedy | Algorithm::NeuralRetrain => ModelConfig::Refit(RefitConfig {
                 net: self.net(),
-                optimiser: Optimiser::Adam { lr: self.lr.unwrap_or(1e-3), l2: 1e-4, towards: Towards::Zero },
+                optimiser,
                 when: if self.algorithm == Algorithm::ReluGreedy { When::OnDemand } else { When::EveryRound },
                 lambda,
                 covariance,
@@ -278,7 +314,12 @@ impl Recipe {
             Algorithm::Constant => return self.constant(log, actions),
             Algorithm::Uniform => return Ok(Method::Uniform),
         };
-        let beta = if self.algorithm.is_greedy() { 0.0 } else { self.beta.unwrap_or(1.0) };
+        let beta = match (self.beta.unwrap_or(Rule::Fixed(1.0)), &theorem) {
+            _ if self.algorithm.is_greedy() => 0.0,
+            (Rule::Theory, Some(theorem)) => theorem.beta(theorem.n),
+            (Rule::Theory, None) => unreachable!("β of the theorem asks for the theorem"),
+            (Rule::Fixed(beta), _) => beta,
+        };
         let standardise = self.standardise_rewards.unwrap_or(self.preset == Preset::Practical);
         let scale = if standardise {
             let scale = if log.reward_deviation > 0.0 { log.reward_deviation } else { 1.0 };
@@ -299,8 +340,11 @@ impl Recipe {
         let a = self.algorithm;
         let network = [Neuralcb, NeuralGreedy, NeuralRetrain, ReluGreedy, NeuralLinLcb, NeuralLinGreedy];
         let cure = "leave it out, or choose another algorithm";
-        let checks: [(&'static str, bool, &[Algorithm]); 9] = [
+        let theory = self.beta == Some(Rule::Theory);
+        let checks: [(&'static str, bool, &[Algorithm]); 11] = [
             ("beta", self.beta.is_some(), &[Neuralcb, NeuralLinLcb, LinLcb, KernLcb, TabLcb, NeuralRetrain]),
+            ("beta = theory", theory, &[Neuralcb]),
+            ("step", self.step.is_some(), &network[..4]),
             ("mode", self.mode.is_some(), &network[..2]),
             ("lr", self.lr.is_some(), &network[..4]),
             ("net", self.net.is_some(), &network),
@@ -314,6 +358,10 @@ impl Recipe {
             if given && !fits.contains(&a) {
                 return Err(PolicyError::Recipe { name, algorithm: a.name().to_owned(), cure });
             }
+        }
+        if self.step.is_some() && self.lr.is_some() {
+            let (name, algorithm) = ("lr", "the SGD that `step` asks for".to_owned());
+            return Err(PolicyError::Recipe { name, algorithm, cure: "give one of `lr` (Adam) and `step` (SGD)" });
         }
         Ok(())
     }
