@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
+use neuralcb::ope::{Estimator, Evaluation};
 use neuralcb_logs::Training;
+use neuralcb_logs::evaluate::{EvaluateOptions, evaluate, weigh};
 use neuralcb_logs::log::{
     Block, Categories, Feature, Format, Kind, LogError, Missing, Offered, Place, PreparationConfig, ReadBlocks,
     ReadLog, Roles, Schema, Values, sha256_of_values,
@@ -130,8 +132,33 @@ fn a_log_that_is_to_stop_ends_every_work_on_it() {
     interrupted(Training::start(&stopped, &Recipe::default(), &mut |_| {}).err().unwrap());
     interrupted(neuralcb_logs::tune::tune(&stopped, &Default::default(), &mut |_| {}).err().unwrap());
     let policy = start(&Made::new(0..30, 30), Algorithm::LinLcb).policy().unwrap();
-    let found = neuralcb_logs::evaluate::evaluate(&policy, None, &stopped, &Default::default(), &mut |_| {});
+    let found = evaluate(&policy, None, &stopped, &Default::default(), &mut |_| {});
     interrupted(found.err().unwrap());
+}
+
+#[test]
+fn blocks_that_are_weighed_apart_give_the_report_of_the_log() {
+    let policy = start(&Made::new(0..100, 100), Algorithm::LinLcb).policy().unwrap();
+    let model = start(&Made::new(100..300, 100), Algorithm::KernLcb).policy().unwrap();
+    let options = EvaluateOptions { folds: 0, ..EvaluateOptions::default() };
+    for model in [None, Some(&model)] {
+        let log = Made::new(300..700, 64);
+        let whole = evaluate(&policy, model, &log, &options, &mut |_| {}).unwrap().report;
+        let (mut merged, mut first) = (Evaluation::new(options.ope.clone(), 400).unwrap(), 0);
+        for block in log.read() {
+            let samples = weigh(&policy, model, &block.unwrap()).unwrap();
+            let mut part = Evaluation::new(options.ope.clone(), first).unwrap();
+            part.extend(&samples).unwrap();
+            first += samples.len() as u64;
+            merged.merge(&Evaluation::from_bytes(&part.to_bytes()).unwrap()).unwrap();
+        }
+        assert_eq!(merged.report(), whole);
+        assert_eq!(whole.estimate(Estimator::Dr).is_some(), model.is_some());
+    }
+    let uniform = Recipe { algorithm: Algorithm::Uniform, ..Recipe::default() };
+    let uniform = train(&Made::new(0..30, 30), &uniform, None, &mut |_| {}).unwrap();
+    let refused = evaluate(&policy, Some(&uniform), &Made::new(0..30, 30), &options, &mut |_| {}).err().unwrap();
+    assert!(refused.to_string().contains("has no reward model"), "{refused}");
 }
 
 #[test]
