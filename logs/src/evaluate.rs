@@ -1,27 +1,21 @@
 //! What a policy would have earned on a log: off-policy evaluation, streamed.
 //!
 //! The weight of a round is π(a | x)/μ(a | x), where π plays one action (or, uniform, all eligible ones alike) and μ(a | x)
-//! is the log's propensity. The reward model behind DM and DR is LinLCB's regression, cross-fitted: rounds are dealt to
-//! folds sixteen neighbours at a time, and a fold is judged by the model of the others, so no round is judged by a model
-//! that has seen it. Two readings of the log (three where its propensities must be estimated), a block at a time.
+//! is the log's propensity. The reward model behind DM and DR is LinLCB's regression, cross-fitted
+//! ([`Folds`]), so no round is judged by a model that has seen it. Two readings of the log (three where its propensities must be estimated), a block at a time.
 //!
 //! Without propensities they are estimated from the log, which is said loudly: every number then rests on a guess of how
 //! the actions were chosen.
 
 use neuralcb::model::{Linear, LinearConfig};
-use neuralcb::ope::{Code, Evaluation, OpeConfig, Report, Sample, Warning};
+use neuralcb::ope::{Code, CrossFit, Evaluation, Folds, OpeConfig, Report, Sample, Warning, samples};
 use neuralcb::policy::{PropensityConfig, estimate_propensities};
-use neuralcb::{Contexts, Encoding, Learner, LoggedData, RewardModel, Seed};
-use rayon::prelude::*;
+use neuralcb::{Contexts, Encoding, Learner, LoggedData, Seed};
 use serde::{Deserialize, Serialize};
-use std::sync::Arc;
 
 use crate::log::{Block, Log, Preparation, PreparationConfig, ReadLog, Unseen};
 use crate::policy::{Policy, PolicyError};
 use crate::train::read_all;
-
-/// Neighbouring rounds that share a fold.
-const NEIGHBOURS: u64 = 16;
 
 /// Settings of an evaluation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -67,7 +61,7 @@ pub fn evaluate(
         progress("estimating propensities");
         estimated = Some(estimate(log, &own, options)?);
     }
-    let models = if options.folds > 0 { fit_folds(log, &own, options.folds, progress)? } else { Vec::new() };
+    let fitted = (options.folds > 0).then(|| fit_folds(log, &own, options.folds, progress)).transpose()?;
     let ope = OpeConfig { estimated_propensities: estimated.is_some(), ..options.ope.clone() };
     let mut evaluation = Evaluation::new(ope, 0)?;
     let (mut unseen, mut first) = (Unseen::default(), 0u64);
@@ -79,7 +73,8 @@ pub fn evaluate(
         let rounds = own.logged(&block)?;
         let mu = propensities(&block, estimated.as_deref(), first)?;
         let target = target(policy, &block, &own, rounds.contexts())?;
-        let samples = samples(&block, &rounds, mu, &target, &models, first);
+        let mut samples = samples(&rounds, mu, &target, fitted.as_ref(), first)?;
+        samples.iter_mut().enumerate().for_each(|(t, sample)| sample.drop = dropped(&block, t));
         first += block.n_rounds() as u64;
         evaluation.extend(&samples)?;
     }
@@ -170,31 +165,15 @@ fn fit_folds(
     own: &Preparation,
     folds: usize,
     progress: &mut dyn FnMut(&'static str),
-) -> Result<Vec<Arc<dyn RewardModel>>, PolicyError> {
-    if folds < 2 {
-        let (range, got) = ("0 or at least 2", folds as f64);
-        return Err(neuralcb::Error::Param { name: "folds", range, got }.into());
-    }
-    let learner = || Linear::new(LinearConfig::default(), own.layout());
-    let mut learners = (0..folds).map(|_| learner()).collect::<Result<Vec<_>, _>>()?;
-    let mut first = 0u64;
+) -> Result<CrossFit, PolicyError> {
+    let learner = |_| Ok(Box::new(Linear::new(LinearConfig::default(), own.layout())?) as Box<dyn Learner>);
+    let mut folds = Folds::new(folds, learner)?;
     for block in log.read() {
         log.go_on()?;
         progress("fitting the reward model");
-        let rounds = own.logged(&block?)?;
-        learners.par_iter_mut().enumerate().for_each(|(fold, learner)| {
-            for t in (0..rounds.n_rounds()).filter(|&t| fold_of(first + t as u64, folds) != fold) {
-                let round = rounds.round(t);
-                learner.observe(round.chosen, round.reward);
-            }
-        });
-        first += rounds.n_rounds() as u64;
+        folds.observe(&own.logged(&block?)?);
     }
-    learners.into_par_iter().map(|mut learner| Ok(learner.model()?)).collect()
-}
-
-fn fold_of(round: u64, folds: usize) -> usize {
-    (round / NEIGHBOURS % folds as u64) as usize
+    Ok(folds.finish()?)
 }
 
 /// π(a | x) of every pair of the log's own contexts.
@@ -221,43 +200,4 @@ fn target(policy: &Policy, block: &Block, own: &Preparation, contexts: &Contexts
         }
     }
     Ok(target)
-}
-
-fn samples(
-    block: &Block,
-    rounds: &LoggedData,
-    mu: &[f64],
-    target: &[f64],
-    models: &[Arc<dyn RewardModel>],
-    first: u64,
-) -> Vec<Sample> {
-    let contexts = rounds.contexts();
-    let n = rounds.n_rounds();
-    // pieces that lie in one fold each
-    let step = NEIGHBOURS as usize;
-    let lead = (first % NEIGHBOURS) as usize;
-    let piece = |i: usize| (i * step).saturating_sub(lead)..((i + 1) * step - lead).min(n);
-    let score = |i: usize| {
-        let range = piece(i);
-        let (from, to) = (contexts.first_pair(range.start), contexts.first_pair(range.end));
-        let mut mean = vec![0.0; to - from];
-        if !models.is_empty() {
-            let mut width = vec![0.0; to - from];
-            let fold = fold_of(first + range.start as u64, models.len());
-            models[fold].estimate_rounds(contexts, range.clone(), &mut mean, &mut width);
-        }
-        let of_round = |t: usize| {
-            let pairs = contexts.pairs(t);
-            let chosen = contexts.place(t, rounds.actions()[t] as usize).expect("checked at the door");
-            let sample = Sample::new(target[pairs.start + chosen] / mu[t], rounds.rewards()[t]);
-            let sample = Sample { drop: dropped(block, t), ..sample };
-            if models.is_empty() {
-                return sample;
-            }
-            let q = &mean[pairs.start - from..pairs.end - from];
-            sample.with_model(q[chosen], q.iter().zip(&target[pairs]).map(|(q, p)| q * p).sum())
-        };
-        range.map(of_round).collect::<Vec<_>>()
-    };
-    (0..(lead + n).div_ceil(step)).into_par_iter().flat_map_iter(score).collect()
 }
