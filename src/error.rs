@@ -106,6 +106,14 @@ pub enum Error {
         /// The round after the last in both.
         end: u64,
     },
+    /// Bytes that are no saved evaluation.
+    #[error("saved evaluation, byte {at}: must be {want}; save it anew")]
+    Saved {
+        /// How many bytes were read.
+        at: usize,
+        /// What is allowed there.
+        want: &'static str,
+    },
     /// A context without a direction, where the theory needs one.
     #[error(
         "round {round}, action {action}: the context is the zero vector: remove the round or add a constant feature"

@@ -261,11 +261,43 @@ proptest! {
         while parts.len() > 1 {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             let taken = parts.swap_remove((state >> 33) as usize % parts.len());
+            let taken = Evaluation::from_bytes(&taken.to_bytes()).unwrap();
             let into = (state >> 40) as usize % parts.len();
             parts[into].merge(&taken).unwrap();
         }
-        let merged = parts[0].report();
+        let merged = Evaluation::from_bytes(&parts[0].to_bytes()).unwrap();
+        prop_assert_eq!(merged.to_bytes(), parts[0].to_bytes());
+        let merged = merged.report();
         prop_assert_eq!(serde_json::to_string(&merged).unwrap(), serde_json::to_string(&whole).unwrap());
+    }
+
+    #[test]
+    fn hostile_bytes_are_refused_or_do_no_harm(
+        log in prop::collection::vec(any_sample(), 1..40),
+        first in prop_oneof![Just(0u64), 0..1u64 << 53],
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
+        cut in prop::option::of(any::<prop::sample::Index>()),
+    ) {
+        let part = |first| {
+            let mut part = Evaluation::new(OpeConfig { replicates: 20, ..OpeConfig::default() }, first).unwrap();
+            part.extend(&log).unwrap();
+            part
+        };
+        let mut bytes = part(first.min((1 << 53) - 40)).to_bytes();
+        for (place, byte) in changes {
+            let place = place.index(bytes.len());
+            bytes[place] = byte;
+        }
+        if let Some(cut) = cut {
+            bytes.truncate(cut.index(bytes.len()));
+            prop_assert!(Evaluation::from_bytes(&bytes).is_err());
+        } else if let Ok(mut read) = Evaluation::from_bytes(&bytes) {
+            read.report();
+            let _ = read.merge(&part(0));
+            let _ = read.extend(&log);
+            read.report();
+            prop_assert!(Evaluation::from_bytes(&read.to_bytes()).is_ok());
+        }
     }
 
     #[test]
@@ -315,6 +347,24 @@ fn parts_that_overlap_or_differ_are_refused_and_missing_ones_are_told() {
     first.merge(&part(50, 50, 0)).unwrap();
     first.extend(&vec![Sample::new(1.0, 0.5); 50]).unwrap();
     assert_eq!(first.report(), part(0, 100, 0).report());
+}
+
+#[test]
+fn bytes_are_few_and_of_one_version() {
+    let mut evaluation = Evaluation::new(OpeConfig { clip: f64::INFINITY, ..OpeConfig::default() }, 7).unwrap();
+    let log: Vec<Sample> = (0..60_000u32).map(|t| Sample::new(f64::from(t % 3), f64::from(t % 2))).collect();
+    evaluation.extend(&log).unwrap();
+    let bytes = evaluation.to_bytes();
+    // six terms and the count, 200 replicates of some seven bytes each
+    assert!(bytes.len() < 20_000, "{} bytes", bytes.len());
+    assert_eq!(Evaluation::from_bytes(&bytes).unwrap().report(), evaluation.report());
+    let mut later = bytes.clone();
+    later[3] = 2;
+    let refused = Evaluation::from_bytes(&later).unwrap_err().to_string();
+    assert_eq!(refused, "saved evaluation, byte 4: must be a saved evaluation of version 1; save it anew");
+    let longer = [&bytes[..], &[0]].concat();
+    assert!(Evaluation::from_bytes(&longer).unwrap_err().to_string().contains("must be the end"));
+    assert!(Evaluation::new(OpeConfig::default(), u64::MAX).unwrap_err().to_string().contains("first_round"));
 }
 
 #[test]

@@ -145,7 +145,7 @@ fn of_policy(args: &Args) -> anyhow::Result<Report> {
     }
     let log = Log::open_as(logs, &args.log_args.options()?, Want::OUTCOMES, policy.preparation().schema())?;
     let mut bar = LogBar::new(&log);
-    let evaluated = evaluate(&policy, &log, &args.options(), &mut |doing| bar.show(doing))?;
+    let evaluated = evaluate(&policy, None, &log, &args.options(), &mut |doing| bar.show(doing))?;
     bar.finish();
     if let Some(warning) = evaluated.unseen.warning() {
         eprintln!("warning: {warning}");

@@ -1,8 +1,9 @@
 //! What a policy would have earned on a log: off-policy evaluation, streamed.
 //!
 //! The weight of a round is π(a | x)/μ(a | x), where π plays one action (or, uniform, all eligible ones alike) and μ(a | x)
-//! is the log's propensity. The reward model behind DM and DR is LinLCB's regression, cross-fitted
-//! ([`Folds`]), so no round is judged by a model that has seen it. Two readings of the log (three where its propensities must be estimated), a block at a time.
+//! is the log's propensity. The reward model behind DM and DR is another policy's, if one is given that learned from other
+//! rounds. Otherwise it is LinLCB's regression, cross-fitted ([`Folds`]), so no round is judged by a model that has seen it.
+//! Two readings of the log (three where its propensities must be estimated), a block at a time.
 //!
 //! Without propensities they are estimated from the log, which is said loudly: every number then rests on a guess of how
 //! the actions were chosen.
@@ -13,7 +14,7 @@ use neuralcb::policy::{PropensityConfig, estimate_propensities};
 use neuralcb::{Contexts, Encoding, Learner, LoggedData, Seed};
 use serde::{Deserialize, Serialize};
 
-use crate::log::{Block, Log, Preparation, PreparationConfig, ReadLog, Unseen};
+use crate::log::{Block, Log, LogError, Preparation, PreparationConfig, ReadLog, Unseen};
 use crate::policy::{Policy, PolicyError};
 use crate::train::read_all;
 
@@ -44,9 +45,21 @@ pub struct Evaluated {
     pub unseen: Unseen,
 }
 
-/// Evaluates a policy on a log that was opened with actions, rewards and, where it has them, propensities.
+/// Where q̂ comes from.
+enum Rewards<'a> {
+    /// There is none.
+    Unknown,
+    /// A model for each fold.
+    Folds(CrossFit),
+    /// The means of a policy that learned from other rounds.
+    Learned(&'a Policy),
+}
+
+/// Evaluates a policy on a log that was opened with actions, rewards and, where it has them, propensities. `model`, which
+/// must have learned from other rounds, stands in the place of the cross-fitted one.
 pub fn evaluate(
     policy: &Policy,
+    model: Option<&Policy>,
     log: &dyn ReadLog,
     options: &EvaluateOptions,
     progress: &mut dyn FnMut(&'static str),
@@ -61,7 +74,11 @@ pub fn evaluate(
         progress("estimating propensities");
         estimated = Some(estimate(log, &own, options)?);
     }
-    let fitted = (options.folds > 0).then(|| fit_folds(log, &own, options.folds, progress)).transpose()?;
+    let rewards = match model {
+        Some(model) => Rewards::Learned(alike(model, policy)?),
+        None if options.folds == 0 => Rewards::Unknown,
+        None => Rewards::Folds(fit_folds(log, &own, options.folds, progress)?),
+    };
     let ope = OpeConfig { estimated_propensities: estimated.is_some(), ..options.ope.clone() };
     let mut evaluation = Evaluation::new(ope, 0)?;
     let (mut unseen, mut first) = (Unseen::default(), 0u64);
@@ -73,10 +90,9 @@ pub fn evaluate(
         let rounds = own.logged(&block)?;
         let mu = propensities(&block, estimated.as_deref(), first)?;
         let target = target(policy, &block, &own, rounds.contexts())?;
-        let mut samples = samples(&rounds, mu, &target, fitted.as_ref(), first)?;
-        samples.iter_mut().enumerate().for_each(|(t, sample)| sample.drop = dropped(&block, t));
+        let q = rewards.means(&block, &own, rounds.contexts(), first)?;
+        evaluation.extend(&of_block(&block, &rounds, mu, &target, q.as_deref())?)?;
         first += block.n_rounds() as u64;
-        evaluation.extend(&samples)?;
     }
     let mut report = evaluation.report();
     if same_log {
@@ -85,6 +101,26 @@ pub fn evaluate(
         report.warnings.insert(0, Warning { code: Code::SameLog, message: message.to_owned() });
     }
     Ok(Evaluated { report, unseen })
+}
+
+/// What [`evaluate`] makes of a block of a log with propensities, wherever in the log it stands: so that blocks may be
+/// weighed on many machines, numbered and merged. `model` must have learned from other rounds.
+pub fn weigh(policy: &Policy, model: Option<&Policy>, block: &Block) -> Result<Vec<Sample>, PolicyError> {
+    let own = policy.preparation();
+    let rewards = model.map_or(Ok(Rewards::Unknown), |model| alike(model, policy).map(Rewards::Learned))?;
+    let rounds = own.logged(block)?;
+    let target = target(policy, block, own, rounds.contexts())?;
+    let means = rewards.means(block, own, rounds.contexts(), 0)?;
+    of_block(block, &rounds, propensities(block, None, 0)?, &target, means.as_deref())
+}
+
+/// Refuses a model that needs other features than the policy.
+fn alike<'a>(model: &'a Policy, policy: &Policy) -> Result<&'a Policy, PolicyError> {
+    let (its, own) = (model.preparation().schema(), policy.preparation().schema());
+    if its.shared == own.shared && its.per_action == own.per_action {
+        return Ok(model);
+    }
+    Err(PolicyError::OtherFeatures)
 }
 
 /// Evaluates a policy that lives elsewhere: the log's extra columns are π(a | x) of the logged action and, with a model,
@@ -200,4 +236,65 @@ fn target(policy: &Policy, block: &Block, own: &Preparation, contexts: &Contexts
         }
     }
     Ok(target)
+}
+
+/// The samples of a block, from π(a | x) and q̂ of every pair.
+fn of_block(
+    block: &Block,
+    rounds: &LoggedData,
+    mu: &[f64],
+    target: &[f64],
+    q: Option<&[f64]>,
+) -> Result<Vec<Sample>, PolicyError> {
+    let mut samples = samples(rounds, mu, target, q)?;
+    samples.iter_mut().enumerate().for_each(|(t, sample)| sample.drop = dropped(block, t));
+    Ok(samples)
+}
+
+impl Rewards<'_> {
+    /// q̂ of every pair; `first` is the number of the first round.
+    fn means(
+        &self,
+        block: &Block,
+        own: &Preparation,
+        contexts: &Contexts,
+        first: u64,
+    ) -> Result<Option<Vec<f64>>, PolicyError> {
+        match self {
+            Rewards::Unknown => Ok(None),
+            Rewards::Folds(models) => Ok(Some(models.means(contexts, first)?)),
+            Rewards::Learned(model) => learned_means(model, block, own, contexts).map(Some),
+        }
+    }
+}
+
+/// q̂ of every pair by a policy's reward model, which may number actions in another way.
+fn learned_means(
+    model: &Policy,
+    block: &Block,
+    own: &Preparation,
+    contexts: &Contexts,
+) -> Result<Vec<f64>, PolicyError> {
+    let its = model.preparation();
+    let theirs = its.contexts(block)?;
+    let Some(estimates) = model.decide(&theirs)?.estimates else {
+        return Err(PolicyError::NoRewardModel { method: model.description().method.name().to_owned() });
+    };
+    if its.actions() == own.actions() {
+        return Ok(estimates.mean);
+    }
+    let mut means = vec![0.0; contexts.n_pairs()];
+    for t in 0..contexts.n_rounds() {
+        let names: Vec<&str> =
+            (0..theirs.pairs(t).len()).map(|i| its.action_name(block, t, theirs.action(t, i))).collect();
+        for (i, pair) in contexts.pairs(t).enumerate() {
+            let name = own.action_name(block, t, contexts.action(t, i));
+            let place = names
+                .iter()
+                .position(|known| *known == name)
+                .ok_or_else(|| LogError::UnknownAction { place: block.places[t], name: name.to_owned() })?;
+            means[pair] = estimates.mean[theirs.first_pair(t) + place];
+        }
+    }
+    Ok(means)
 }

@@ -130,7 +130,7 @@ fn a_log_that_is_to_stop_ends_every_work_on_it() {
     interrupted(Training::start(&stopped, &Recipe::default(), &mut |_| {}).err().unwrap());
     interrupted(neuralcb_logs::tune::tune(&stopped, &Default::default(), &mut |_| {}).err().unwrap());
     let policy = start(&Made::new(0..30, 30), Algorithm::LinLcb).policy().unwrap();
-    let found = neuralcb_logs::evaluate::evaluate(&policy, &stopped, &Default::default(), &mut |_| {});
+    let found = neuralcb_logs::evaluate::evaluate(&policy, None, &stopped, &Default::default(), &mut |_| {});
     interrupted(found.err().unwrap());
 }
 

@@ -211,8 +211,15 @@ def _labels(actions: ArrayLike, what: str = "actions") -> NDArray[Any]:
     return array.astype(str)
 
 
+def _are_places(labels: NDArray[Any]) -> bool:
+    """Whether the labels are 0, 1, 2, …"""
+    return labels.dtype.kind in "iu" and bool((labels == np.arange(len(labels))).all())
+
+
 def _codes(values: NDArray[Any], labels: NDArray[Any]) -> NDArray[np.uint32]:
     """The place of each action among the labels."""
+    if values.dtype.kind == "i" and _are_places(labels) and len(values) and 0 <= values.min() <= values.max() < len(labels):
+        return values.astype(np.uint32)
     if values.dtype.kind != labels.dtype.kind:
         values = values.astype(labels.dtype if labels.dtype.kind in "iu" else str)
     order = np.argsort(labels, kind="stable")
@@ -273,7 +280,9 @@ def rounds(
     names = [str(label) for label in labels]
     offsets: NDArray[np.uint64] | None = None
     offered: NDArray[np.uint32] | None = None
-    if sizes is not None:
+    if sizes is not None and eligible is None and _are_places(labels) and (sizes == sizes[0]).all() and sizes[0] <= len(labels):
+        offsets, offered = _offsets(sizes), np.tile(np.arange(sizes[0], dtype=np.uint32), n)
+    elif sizes is not None:
         starts = np.repeat(np.cumsum(sizes) - sizes, sizes)
         places = np.arange(int(sizes.sum()), dtype=np.int64) - starts
         keep = None

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import _neuralcb
-from ._input import _codes, _labels, vector
+from ._input import _labels, vector
 from ._neuralcb import NeuralcbError
 from ._progress import Progress, progress_bar
 
@@ -271,9 +271,40 @@ def _config(
     return config
 
 
-def _square(values: ArrayLike) -> NDArray[np.float64]:
-    array = np.asarray(values, dtype=np.float64)
-    return array[:, :, 0] if array.ndim == 3 and array.shape[2] == 1 else array
+def _values(
+    values: ArrayLike | None, what: str, n: int, position: NDArray[np.int64] | None
+) -> NDArray[np.float64] | None:
+    """One number for each round, or one for each action of each round; a view where they are float64 already."""
+    if values is None:
+        return None
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise NeuralcbError(f"`{what}` must be numbers: {error}") from error
+    if array.ndim == 3 and array.shape[2] == 1:
+        array = array[:, :, 0]
+    elif array.ndim == 3:
+        array = _at_position(array, what, position)
+    if array.ndim not in (1, 2):
+        shape = " × ".join(str(size) for size in array.shape)
+        raise NeuralcbError(f"`{what}` must have one number for each round ({n}) or for each action of it, got {shape}")
+    return np.require(array, requirements="A")
+
+
+def _at_position(
+    array: NDArray[np.float64], what: str, position: NDArray[np.int64] | None
+) -> NDArray[np.float64]:
+    """What an n × K × L array says of each round's position."""
+    n, _, most = array.shape
+    if position is None:
+        raise NeuralcbError(f"`{what}` tells of {most} positions: give `position`, that of each round")
+    if len(position) != n:
+        raise NeuralcbError(f"position: expected {n}, got {len(position)}")
+    bad = (position < 0) | (position >= most)
+    if bad.any():
+        t = int(np.argmax(bad))
+        raise NeuralcbError(f"round {t}, position: must be from 0 to {most - 1}, got {position[t]}")
+    return np.take_along_axis(array, position[:, None, None], axis=2)[:, :, 0]
 
 
 def _samples(
@@ -284,52 +315,31 @@ def _samples(
     q: ArrayLike | None,
     v: ArrayLike | None,
     actions: ArrayLike | None,
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64] | None, NDArray[np.float64] | None]:
-    """Weights, rewards and a model's values of each round."""
+    position: ArrayLike | None,
+) -> dict[str, NDArray[Any] | None]:
+    """What the native half takes: views on the arrays that were given."""
+    if weights is not None and (propensities is not None or target is not None):
+        raise NeuralcbError("give `weights`, or `propensities` and `target`, not both")
     reward = vector(rewards, "rewards")
     assert reward is not None
-    n = len(reward)
-    pi = None if target is None else _square(target)
-    model = None if q is None else _square(q)
-    rows = np.arange(n)
-    if (pi is not None and pi.ndim == 2) or (model is not None and model.ndim == 2):
-        if actions is None:
-            raise NeuralcbError("`target` and `q` of every action need `actions`, the logged ones")
-        k = (pi if pi is not None and pi.ndim == 2 else model).shape[1]  # type: ignore[union-attr]
-        chosen = _codes(_labels(actions), np.arange(k))
-        for name, array in (("target", pi), ("q", model)):
-            if array is not None and array.ndim == 2 and array.shape != (n, k):
-                raise NeuralcbError(f"`{name}` must be {n} × {k}, got {array.shape[0]} × {array.shape[1]}")
-        if len(chosen) != n:
-            raise NeuralcbError(f"actions: expected {n}, got {len(chosen)}")
-        if model is not None and model.ndim == 2:
-            if v is None and pi is not None and pi.ndim == 2:
-                v = np.einsum("nk,nk->n", pi, model)
-            model = model[rows, chosen]
-        if pi is not None and pi.ndim == 2:
-            pi = pi[rows, chosen]
-    if weights is None:
-        mu = vector(propensities, "propensities")
-        if pi is None or mu is None:
-            raise NeuralcbError("give `weights`, or `propensities` of the log and `target`, the policy's probabilities")
-        if not len(mu) == len(pi) == n:
-            raise NeuralcbError(f"rewards, propensities and target must agree in size, got {n}, {len(mu)} and {len(pi)}")
-        bad = ~((mu > 0) & (mu <= 1))
-        if bad.any():
-            t = int(np.argmax(bad))
-            raise NeuralcbError(f"round {t}, propensity: must be in (0, 1], got {mu[t]}")
-        bad = ~((pi >= 0) & (pi <= 1))
-        if bad.any():
-            t = int(np.argmax(bad))
-            raise NeuralcbError(f"round {t}, target policy's probability: must be in [0, 1], got {pi[t]}")
-        weight = pi / mu
-    else:
-        if propensities is not None or target is not None:
-            raise NeuralcbError("give `weights`, or `propensities` and `target`, not both")
-        given = vector(weights, "weights")
-        assert given is not None
-        weight = given
-    return weight, reward, vector(model, "q"), vector(v, "v")
+    places = None if position is None else _numbered(position, "position")
+    return {
+        "rewards": reward,
+        "weights": vector(weights, "weights"),
+        "propensities": vector(propensities, "propensities"),
+        "actions": None if actions is None else _numbered(actions, "actions"),
+        "target": _values(target, "target", len(reward), places),
+        "q": _values(q, "q", len(reward), places),
+        "v": vector(v, "v"),
+    }
+
+
+def _numbered(places: ArrayLike, what: str) -> NDArray[np.int64]:
+    """Places among the columns (or positions) of ``target`` and ``q``."""
+    labels = _labels(places, what)
+    if labels.dtype.kind not in "iu":
+        raise NeuralcbError(f"`{what}` must be numbers, places in `target` and `q`: got names")
+    return np.require(labels, dtype=np.int64, requirements="A")
 
 
 def evaluate(
@@ -339,6 +349,7 @@ def evaluate(
     *,
     weights: ArrayLike | None = None,
     actions: ArrayLike | None = None,
+    position: ArrayLike | None = None,
     q: ArrayLike | None = None,
     v: ArrayLike | None = None,
     progress: Progress = None,
@@ -352,13 +363,15 @@ def evaluate(
         The logged rewards.
     propensities : array of n numbers in (0, 1]
         With which probability the log's policy did what it did.
-    target : array of n, n × K or n × K × 1
+    target : array of n, n × K or n × K × L
         The evaluated policy's probability of the logged action, or of every action (then ``actions`` is needed).
     weights : array of n numbers ≥ 0
         target / propensities, in their place.
     actions : array of n integers
         The logged actions, where ``target`` or ``q`` tell of every action.
-    q : array of n or n × K
+    position : array of n integers
+        Each round's position, where ``target`` or ``q`` tell of several (n × K × L, as Open Bandit Pipeline has them).
+    q : array of n, n × K or n × K × L
         A reward model's value of the logged action, or of every action; ``dm`` and ``dr`` need it.
     v : array of n
         The model's expected value under the evaluated policy; computed where ``target`` and ``q`` tell of every action.
@@ -391,10 +404,10 @@ def evaluate(
     ('better', True)
     """
     config = _config(**settings)
-    samples = _samples(rewards, propensities, target, weights, q, v, actions)
+    samples = _samples(rewards, propensities, target, weights, q, v, actions, position)
     evaluation = _neuralcb.Evaluation(json.dumps(config))
     with progress_bar(progress, "evaluating") as tell:
-        evaluation.extend(*samples, tell)
+        evaluation.extend(samples, tell)
     return _report(evaluation.report(), config["confidence"])
 
 
@@ -419,6 +432,12 @@ class Evaluation:
     >>> late.merge(early)
     >>> late.report() == whole.report()
     True
+
+    An evaluation is some dozen kilobytes when it is pickled, however many rounds it holds:
+
+    >>> import pickle
+    >>> pickle.loads(pickle.dumps(late)).report() == whole.report()
+    True
     """
 
     def __init__(self, first_round: int = 0, **settings: Any) -> None:
@@ -433,11 +452,12 @@ class Evaluation:
         *,
         weights: ArrayLike | None = None,
         actions: ArrayLike | None = None,
+        position: ArrayLike | None = None,
         q: ArrayLike | None = None,
         v: ArrayLike | None = None,
     ) -> None:
         """Takes the rounds that follow this part's own; arguments are those of :func:`evaluate`."""
-        self._native.extend(*_samples(rewards, propensities, target, weights, q, v, actions))
+        self._native.extend(_samples(rewards, propensities, target, weights, q, v, actions, position), None)
 
     def merge(self, other: Evaluation) -> None:
         """Takes the rounds of another part, with the same settings."""
@@ -446,6 +466,13 @@ class Evaluation:
     def report(self) -> Report:
         """What the rounds so far say."""
         return _report(self._native.report(), self._config["confidence"])
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"config": self._config, "bytes": self._native.to_bytes()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._config = state["config"]
+        self._native = _neuralcb.Evaluation.from_bytes(state["bytes"])
 
 
 def evaluate_policy(
@@ -457,6 +484,7 @@ def evaluate_policy(
     eligible: Any = None,
     *,
     folds: int = 3,
+    model: Policy | Learner | None = None,
     progress: Progress = None,
     **settings: Any,
 ) -> Report:
@@ -470,6 +498,9 @@ def evaluate_policy(
         A log that the policy has not learned from, as for fitting.
     folds : int, default 3
         Folds of the reward model; 0 leaves out the estimators that need one.
+    model : Policy or learner, optional
+        Its means stand in the place of the cross-fitted model. It must have learned from other rounds, with the features
+        that the policy knows.
     **settings
         As for :func:`evaluate`.
 
@@ -483,17 +514,22 @@ def evaluate_policy(
     >>> report.n
     500
     """
-    from ._learners import Learner
-
-    judged = policy._fitted() if isinstance(policy, Learner) else policy
+    judged, learned = _policy(policy), None if model is None else _policy(model)._native
     given = judged._rounds(contexts, eligible, actions=actions, rewards=rewards, propensities=propensities)
     config = _config(**settings)
     with progress_bar(progress, "evaluating") as tell:
         text, unseen = _neuralcb.evaluate_policy(
-            judged._native, given, json.dumps({"ope": config, "folds": int(folds)}), tell
+            judged._native, learned, given, json.dumps({"ope": config, "folds": int(folds)}), tell
         )
     _warn(unseen)
     return _report(text, config["confidence"])
+
+
+def _policy(policy: Policy | Learner) -> Policy:
+    """What decides."""
+    from ._learners import Learner
+
+    return policy._fitted() if isinstance(policy, Learner) else policy
 
 
 def _warn(message: str | None) -> None:

@@ -9,8 +9,6 @@ from functools import lru_cache
 from os import PathLike
 from typing import Any, Iterable, Iterator, Mapping, Sequence
 
-import numpy as np
-
 from . import _neuralcb
 from ._learners import Learner
 from ._neuralcb import NeuralcbError
@@ -18,6 +16,7 @@ from ._policy import Policy
 from ._progress import Progress
 from ._sweep import Log, Row, Run, checked, execute, walk
 from .ope import Evaluation, Report
+from .ope import _policy as decides
 
 __all__ = ["evaluate", "score", "sweep"]
 
@@ -69,15 +68,19 @@ def _policy(stored: bytes) -> Policy:
 
 
 def _bytes(policy: Policy | Learner) -> bytes:
-    judged = policy._fitted() if isinstance(policy, Learner) else policy
-    return judged._native.to_bytes()
+    return decides(policy)._native.to_bytes()
 
 
-def _features(policy: Policy, batch: Any) -> Any:
+def _names(policy: Policy) -> list[str]:
+    """The columns of the policy's features."""
     shared, own = policy._known()
     if own:
         raise NeuralcbError("a Ray dataset has one row for each round: the policy knows actions by features of their own")
-    return batch.select([name for name, _ in shared])
+    return [name for name, _ in shared]
+
+
+def _features(policy: Policy, batch: Any) -> Any:
+    return batch.select(_names(policy))
 
 
 def score(dataset: Any, policy: Policy | Learner, *, explain: bool = False, batch_size: int = 65_536) -> Any:
@@ -94,6 +97,7 @@ def score(dataset: Any, policy: Policy | Learner, *, explain: bool = False, batc
     """
     _ray()
     stored = _bytes(policy)
+    _names(decides(policy))
 
     def decide(batch: Any) -> Any:
         import pyarrow
@@ -117,48 +121,81 @@ def evaluate(
     dataset: Any,
     policy: Policy | Learner,
     *,
+    model: Policy | Learner | None = None,
     action: str = "action",
     reward: str = "reward",
     propensity: str = "propensity",
     batch_size: int = 65_536,
     **settings: Any,
 ) -> Report:
-    """What a policy would have earned on a log in a Ray dataset. Decisions are made by the workers; their weights are summed in
-    the order of the log, so the report does not depend on the number of workers or blocks.
+    """What a policy would have earned on a log in a Ray dataset. Workers decide and weigh; each block is then numbered by the
+    rows before it and summed where it lies. Only states of some dozen kilobytes come together, and they merge to the same
+    bits whatever the number of workers and blocks: those of :func:`neuralcb.ope.evaluate_policy` with the same model (or
+    ``folds=0``).
 
     Parameters
     ----------
     dataset : ray.data.Dataset
         With the policy's features, the logged action, its reward and propensity, by name.
     policy : Policy or learner
+    model : Policy or learner, optional
+        A reward model for ``dm``, ``dr`` and their kin: one that learned from other rounds, with the policy's features.
+        Without it they are left out.
     action, reward, propensity : str
         Columns of the log.
     **settings
-        As for :func:`neuralcb.ope.evaluate`. Estimators that need a reward model are left out.
+        As for :func:`neuralcb.ope.evaluate`.
     """
     ray = _ray()
-    stored = _bytes(policy)
+    stored, stored_model = _bytes(policy), None if model is None else _bytes(model)
+    columns = dict.fromkeys([*_names(_policy(stored)), action, reward, propensity])
 
-    def weigh(batch: Any) -> dict[str, Any]:
-        own = _policy(stored)
-        given = own._rounds(_features(own, batch), None)
-        chosen = own.actions[own._native.decide(given, False)[0]]
-        logged = batch.column(action).to_numpy()
-        pi = (chosen == logged.astype(chosen.dtype)).astype(np.float64)
-        return {
-            "target": pi,
-            "propensity": batch.column(propensity).to_numpy(),
-            "reward": batch.column(reward).to_numpy().astype(np.float64),
-        }
+    def weigh(batch: Any) -> Any:
+        import pyarrow
 
+        own, other = _policy(stored), None if stored_model is None else _policy(stored_model)._native
+        outcome = {"actions": action, "rewards": reward, "propensities": propensity}
+        logged = {name: batch.column(column).to_numpy() for name, column in outcome.items()}
+        found = _neuralcb.weigh(own._native, other, own._rounds(_features(own, batch), None, **logged))
+        named = zip(("weights", "rewards", "q", "v"), found)
+        return pyarrow.table({name: values for name, values in named if values is not None})
+
+    def part(block: Any, first_round: int) -> Evaluation:
+        evaluation = Evaluation(first_round=first_round, **settings)
+        evaluation.extend(**{name: block.column(name).to_numpy() for name in block.column_names})
+        return evaluation
+
+    whole = Evaluation(**settings)
+    task = ray.remote(num_cpus=1, max_retries=10)(part)
+    at_once = max(2, 2 * int(ray.cluster_resources().get("CPU", 1)))
+    waiting: list[Any] = []
+    for block, first_round in _numbered(
+        ray, dataset.select_columns(list(columns)).map_batches(weigh, batch_format="pyarrow", batch_size=batch_size)
+    ):
+        waiting.append(task.remote(block, first_round))
+        if len(waiting) >= at_once:
+            (done, *_), waiting = ray.wait(waiting)
+            whole.merge(ray.get(done))
+    while waiting:
+        (done, *_), waiting = ray.wait(waiting)
+        whole.merge(ray.get(done))
+    return whole.report()
+
+
+def _numbered(ray: Any, dataset: Any) -> Iterator[tuple[Any, int]]:
+    """The blocks of a dataset in order as they are made, each with the number of its first row."""
     context = ray.data.DataContext.get_current()
-    before = context.execution_options.preserve_order
-    context.execution_options.preserve_order = True
+    contexts = [context] if dataset.context is context else [context, dataset.context]
+    before = [one.execution_options.preserve_order for one in contexts]
+    for one in contexts:
+        one.execution_options.preserve_order = True
     try:
-        evaluation = Evaluation(**settings)
-        weighed = dataset.map_batches(weigh, batch_format="pyarrow", batch_size=batch_size)
-        for part in weighed.iter_batches(batch_format="numpy", batch_size=batch_size):
-            evaluation.extend(part["reward"], part["propensity"], part["target"])
-        return evaluation.report()
+        first = 0
+        for bundle in dataset.iter_internal_ref_bundles():
+            for block, about in zip(bundle.block_refs, bundle.metadata):
+                if about.num_rows:
+                    yield block, first
+                    first += about.num_rows
     finally:
-        context.execution_options.preserve_order = before
+        for one, ordered in zip(contexts, before):
+            one.execution_options.preserve_order = ordered

@@ -4,7 +4,8 @@ use neuralcb::{Column as At, Error};
 use neuralcb_logs::log::{
     BLOCK, Block, Categories, LogError, Missing, Offered, Place, ReadBlocks, ReadLog, Schema, Values, sha256_of_values,
 };
-use numpy::ndarray::ArrayView1;
+use numpy::ndarray::{ArrayView1, s};
+use rayon::prelude::*;
 use std::ops::Range;
 
 /// A feature.
@@ -23,25 +24,71 @@ impl Column<'_> {
         }
     }
 
-    fn values(&self, rows: Range<usize>) -> Values {
-        match self {
-            Column::F32(v) => Values::Numbers(rows.map(|i| f64::from(v[i])).collect()),
-            Column::F64(v) => Values::Numbers(rows.map(|i| v[i]).collect()),
-            Column::Words { codes, names } => {
-                Values::Categories(Categories { codes: rows.map(|i| codes[i]).collect(), names: names.clone() })
-            }
+    /// Appends some rows.
+    fn append(&self, rows: Range<usize>, values: &mut Values) {
+        let rows = s![rows];
+        match (self, values) {
+            (Column::F32(v), Values::Numbers(to)) => to.extend(v.slice(rows).iter().map(|&v| f64::from(v))),
+            (Column::F64(v), Values::Numbers(to)) => to.extend(v.slice(rows).iter()),
+            (Column::Words { codes, .. }, Values::Categories(to)) => to.codes.extend(codes.slice(rows).iter()),
+            _ => {}
         }
     }
 
-    /// The first number that is not finite, with its row; one that is not there may be allowed.
-    fn bad(&self, missing: Missing) -> Option<(usize, f64)> {
-        let bad = |v: f64| !(v.is_finite() || v.is_nan() && missing == Missing::Mean);
+    /// The values of no row.
+    fn empty(&self, n_rows: usize) -> Values {
         match self {
-            Column::F32(v) => v.iter().map(|&v| f64::from(v)).enumerate().find(|&(_, v)| bad(v)),
-            Column::F64(v) => v.iter().copied().enumerate().find(|&(_, v)| bad(v)),
-            Column::Words { .. } => None,
+            Column::F32(_) | Column::F64(_) => Values::Numbers(Vec::with_capacity(n_rows)),
+            Column::Words { names, .. } => {
+                Values::Categories(Categories { codes: Vec::with_capacity(n_rows), names: names.clone() })
+            }
         }
     }
+}
+
+/// A number that no model may see: its row, its feature, its value.
+struct Bad {
+    row: usize,
+    index: usize,
+    got: f64,
+}
+
+/// Rows that are read at a time: a matrix has its columns side by side, and so much of it stays in the cache for all of them.
+const TILE: usize = 512;
+
+/// Below so many numbers threads cost more than they bring.
+const FEW: usize = 1 << 14;
+
+/// Some rows of all columns, on all threads.
+fn values(columns: &[Column<'_>], rows: Range<usize>, missing: Missing) -> Result<Vec<Values>, Bad> {
+    let threads = if columns.len() * rows.len() < FEW { 1 } else { rayon::current_num_threads() };
+    let share = columns.len().div_ceil(threads).max(1);
+    let parts = columns.par_chunks(share).enumerate().map(|(part, columns)| {
+        tiled(columns, rows.clone(), missing).map_err(|bad| Bad { index: bad.index + part * share, ..bad })
+    });
+    if threads == 1 {
+        return tiled(columns, rows, missing);
+    }
+    Ok(parts.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
+}
+
+fn tiled(columns: &[Column<'_>], rows: Range<usize>, missing: Missing) -> Result<Vec<Values>, Bad> {
+    let good = |v: f64| v.is_finite() || v.is_nan() && missing == Missing::Mean;
+    let mut values: Vec<Values> = columns.iter().map(|column| column.empty(rows.len())).collect();
+    for first in rows.clone().step_by(TILE) {
+        let tile = first..(first + TILE).min(rows.end);
+        for (index, (column, values)) in columns.iter().zip(&mut values).enumerate() {
+            column.append(tile.clone(), values);
+            let Values::Numbers(numbers) = values else { continue };
+            let added = &numbers[first - rows.start..];
+            if !added.iter().fold(true, |all, &v| all & good(v))
+                && let Some(at) = added.iter().position(|&v| !good(v))
+            {
+                return Err(Bad { row: first + at, index, got: added[at] });
+            }
+        }
+    }
+    Ok(values)
 }
 
 /// What rounds offer: pairs of round t are `offsets[t]..offsets[t + 1]`, with their actions and features.
@@ -70,20 +117,14 @@ pub struct ArrayLog<'a> {
 }
 
 impl ArrayLog<'_> {
-    /// Refuses sizes that do not agree and values that no model may see, with the number of the round.
+    /// Refuses sizes that do not agree and outcomes that no model may see, with the number of the round. Features are checked
+    /// when they are read.
     pub fn check(&self) -> Result<(), Error> {
         let n = self.n_rounds;
         let size = |what, expected: usize, got: usize| {
             if expected == got { Ok(()) } else { Err(Error::Shape { what, expected, got }) }
         };
         self.shared.iter().try_for_each(|column| size("contexts", n, column.len()))?;
-        let missing = self.schema.missing;
-        for (index, column) in self.shared.iter().enumerate() {
-            if let Some((round, got)) = column.bad(missing) {
-                let column = At::Feature { action: None, index };
-                return Err(Error::Value { round, column, range: "a finite number", got });
-            }
-        }
         if let Some(listing) = &self.listing {
             self.check_listing(listing)?;
         }
@@ -135,45 +176,50 @@ impl ArrayLog<'_> {
             let expected = listing.offsets[n] as usize;
             return Err(Error::Shape { what: "eligible actions", expected, got: pairs });
         }
-        for (index, column) in listing.features.iter().enumerate() {
+        for column in &listing.features {
             if column.len() != pairs {
                 return Err(Error::Shape { what: "contexts of the actions", expected: pairs, got: column.len() });
-            }
-            if let Some((pair, got)) = column.bad(self.schema.missing) {
-                let round = (0..n).find(|&t| (listing.offsets[t + 1] as usize) > pair).unwrap_or(n);
-                let column = At::Feature { action: Some(listing.actions[pair] as usize), index };
-                return Err(Error::Value { round, column, range: "a finite number", got });
             }
         }
         Ok(())
     }
 
-    /// Some of the rounds.
-    pub fn block(&self, rounds: Range<usize>) -> Block {
-        let columns = |columns: &[Column<'_>], rows: Range<usize>| -> Vec<Values> {
-            columns.iter().map(|column| column.values(rows.clone())).collect()
+    /// Some of the rounds. Refuses features that no model may see.
+    pub fn block(&self, rounds: Range<usize>) -> Result<Block, LogError> {
+        let refuse = |round, action, Bad { index, got, .. }: Bad| {
+            let column = At::Feature { action, index };
+            LogError::Values(Error::Value { round, column, range: "a finite number", got })
         };
-        let offered = self.listing.as_ref().map_or(Offered::All, |listing| {
-            let pairs = listing.pairs(rounds.clone());
-            let offset = |t: usize| listing.offsets[t] as usize - pairs.start;
-            Offered::Listed {
-                offsets: (rounds.start..=rounds.end).map(offset).collect(),
-                actions: self.names(pairs.clone().map(|pair| listing.actions[pair]).collect()),
-                features: columns(&listing.features, pairs.clone()),
+        let missing = self.schema.missing;
+        let shared = values(&self.shared, rounds.clone(), missing).map_err(|bad| refuse(bad.row, None, bad))?;
+        let offered = match &self.listing {
+            None => Offered::All,
+            Some(listing) => {
+                let pairs = listing.pairs(rounds.clone());
+                let offset = |t: usize| listing.offsets[t] as usize - pairs.start;
+                let features = values(&listing.features, pairs.clone(), missing).map_err(|bad| {
+                    let round = rounds.clone().find(|&t| listing.offsets[t + 1] as usize > bad.row);
+                    refuse(round.unwrap_or(rounds.end), Some(listing.actions[bad.row] as usize), bad)
+                })?;
+                Offered::Listed {
+                    offsets: (rounds.start..=rounds.end).map(offset).collect(),
+                    actions: self.names(listing.actions.slice(s![pairs]).to_vec()),
+                    features,
+                }
             }
-        });
+        };
         let outcome = self.outcome.as_ref();
         let of = |v: &ArrayView1<'_, f64>| rounds.clone().map(|t| v[t]).collect::<Vec<_>>();
-        Block {
+        Ok(Block {
             places: rounds.clone().map(|t| Place { file: 0, line: t as u64 + 1 }).collect(),
-            shared: columns(&self.shared, rounds.clone()),
+            shared,
             offered,
             chosen: outcome.map(|o| self.names(rounds.clone().map(|t| o.chosen[t]).collect())),
             rewards: outcome.map(|o| of(&o.rewards)),
             propensities: outcome.and_then(|o| o.propensities.as_ref().map(of)),
             counts: None,
             extra: Vec::new(),
-        }
+        })
     }
 
     /// The ranges of rounds that make a block each.
@@ -199,7 +245,7 @@ impl ReadLog for ArrayLog<'_> {
     }
 
     fn read(&self) -> ReadBlocks<'_> {
-        Box::new(self.ranges().map(|rounds| Ok(self.block(rounds))))
+        Box::new(self.ranges().map(|rounds| self.block(rounds)))
     }
 
     fn actions(&self) -> Vec<String> {

@@ -2,17 +2,16 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use neuralcb::ope::{self, OpeConfig, Sample};
-use numpy::PyReadonlyArray1;
-use numpy::ndarray::ArrayView1;
+use neuralcb::ope::{self, OpeConfig};
 use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
 
 use crate::error::{Refusal, json, settings};
-use crate::input::len;
+use crate::samples::Held;
 use crate::work;
 
 /// Rounds that become samples at a time.
-const BLOCK: usize = 1 << 16;
+const BLOCK: usize = 1 << 17;
 
 /// An evaluation under way: fed with parts of a log, cut and merged anywhere.
 #[pyclass(frozen, module = "neuralcb._neuralcb")]
@@ -28,40 +27,34 @@ impl Evaluation {
     }
 
     /// Takes the rounds that follow.
-    #[pyo3(signature = (weights, rewards, q=None, v=None, progress=None))]
-    fn extend(
-        &self,
-        py: Python<'_>,
-        weights: PyReadonlyArray1<'_, f64>,
-        rewards: PyReadonlyArray1<'_, f64>,
-        q: Option<PyReadonlyArray1<'_, f64>>,
-        v: Option<PyReadonlyArray1<'_, f64>>,
-        progress: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<()> {
-        let n = len(&weights);
-        for (what, array) in [("rewards", Some(&rewards)), ("q", q.as_ref()), ("v", v.as_ref())] {
-            if let Some(got) = array.map(len).filter(|&got| got != n) {
-                return Err(Refusal::from(neuralcb::Error::Shape { what, expected: n, got }).into());
-            }
-        }
-        let (weights, rewards) = (weights.as_array(), rewards.as_array());
-        let (q, v) = (q.as_ref().map(|q| q.as_array()), v.as_ref().map(|v| v.as_array()));
-        let at = |values: &Option<ArrayView1<'_, f64>>, t: usize| values.as_ref().map(|values| values[t]);
+    fn extend(&self, py: Python<'_>, rounds: &Bound<'_, PyDict>, progress: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+        let held = Held::new(rounds)?;
+        let given = held.given();
+        let n = given.check()?;
         work::run(py, progress, |watch| {
             watch.set_total(n as u64);
             let mut evaluation = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             // on an error or an interruption nothing is taken
             let mut next = evaluation.clone();
+            let mut samples = Vec::new();
             for first in (0..n).step_by(BLOCK) {
                 watch.go_on()?;
-                let sample = |t| Sample { q: at(&q, t), v: at(&v, t), ..Sample::new(weights[t], rewards[t]) };
-                let samples: Vec<Sample> = (first..(first + BLOCK).min(n)).map(sample).collect();
+                given.samples(first..(first + BLOCK).min(n), &mut samples)?;
                 next.extend(&samples)?;
                 watch.add(samples.len() as u64);
             }
             *evaluation = next;
             Ok(())
         })
+    }
+
+    fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &self.0.lock().unwrap_or_else(PoisonError::into_inner).to_bytes())
+    }
+
+    #[staticmethod]
+    fn from_bytes(bytes: &[u8]) -> PyResult<Self> {
+        Ok(Evaluation(Mutex::new(ope::Evaluation::from_bytes(bytes).map_err(Refusal::from)?)))
     }
 
     /// Takes the rounds of another part.

@@ -86,7 +86,7 @@ pub fn evaluate_log(
             return Ok((json(&report)?, None));
         };
         let log = Log::open_as(&paths, &log_options, Want::OUTCOMES, policy.preparation().schema())?;
-        let found = evaluate(policy, &watch.bytes(&log), &options, &mut |_| {})?;
+        let found = evaluate(policy, None, &watch.bytes(&log), &options, &mut |_| {})?;
         Ok((json(&found.report)?, found.unseen.warning()))
     })
 }

@@ -1,7 +1,7 @@
 //! What the Python side hands over as rounds: a dictionary of columns, made by `neuralcb._input`.
 
 use neuralcb_logs::log::{Feature, Format, Kind, Missing, Roles, Schema};
-use numpy::{PyReadonlyArray1, PyUntypedArrayMethods};
+use numpy::PyReadonlyArray1;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
@@ -134,9 +134,4 @@ impl<'py> Held<'py> {
             HeldValues::Words(codes, names) => Column::Words { codes: codes.as_array(), names: names.clone() },
         }
     }
-}
-
-/// The length of an array, before it is viewed.
-pub fn len<T: numpy::Element>(array: &PyReadonlyArray1<'_, T>) -> usize {
-    array.len()
 }

@@ -11,6 +11,7 @@ mod files;
 mod input;
 mod policy;
 mod pool;
+mod samples;
 mod training;
 mod work;
 
@@ -27,7 +28,7 @@ mod _neuralcb {
     #[pymodule_export]
     use super::files::{diagnose, evaluate_log, score, train, tune};
     #[pymodule_export]
-    use super::policy::{Policy, evaluate_policy};
+    use super::policy::{Policy, evaluate_policy, weigh};
     #[pymodule_export]
     use super::training::Training;
 

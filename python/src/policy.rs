@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use neuralcb_logs::evaluate::{EvaluateOptions, evaluate};
+use neuralcb::ope::Sample;
+use neuralcb_logs::evaluate::{EvaluateOptions, evaluate, weigh as weigh_block};
+use neuralcb_logs::log::ReadLog;
 use neuralcb_logs::policy;
 use numpy::{IntoPyArray, PyArray1, PyArrayMethods};
 use pyo3::prelude::*;
@@ -99,7 +101,7 @@ impl Policy {
         let mut out =
             Decided { actions: Vec::with_capacity(n), mean: vec![f64::NAN; pairs], width: vec![f64::NAN; pairs] };
         for rounds in log.ranges() {
-            let contexts = preparation.contexts(&log.block(rounds.clone()))?;
+            let contexts = preparation.contexts(&log.block(rounds.clone())?)?;
             let decisions = self.0.decide(&contexts)?;
             for (t, round) in rounds.enumerate() {
                 let chosen = decisions.choices.as_ref().map(|choices| contexts.action(t, choices[t] as usize) as i64);
@@ -117,21 +119,48 @@ impl Policy {
 
 /// What a policy would have earned on rounds in memory, as the JSON of a report and of what was unseen.
 #[pyfunction]
-#[pyo3(signature = (policy, rounds, options, progress=None))]
+#[pyo3(signature = (policy, model, rounds, options, progress=None))]
 pub fn evaluate_policy(
     py: Python<'_>,
     policy: &Policy,
+    model: Option<&Policy>,
     rounds: &Bound<'_, PyDict>,
     options: &str,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<(String, Option<String>)> {
     let (input, options) = (Input::new(rounds)?, settings::<EvaluateOptions>(options)?);
     let log = input.log()?;
-    let policy = &policy.0;
+    let (policy, model) = (&policy.0, model.map(|model| &model.0));
     work::run(py, progress, |watch| {
         watch.set_total(3 * log.n_rounds as u64);
         let log = watch.rounds(&log);
-        let found = evaluate(policy, &log, &options, &mut |_| {})?;
+        let found = evaluate(policy, model, &log, &options, &mut |_| {})?;
         Ok((json(&found.report)?, found.unseen.warning()))
     })
+}
+
+/// What a policy would have done with rounds in memory: weights, rewards, and the model's values q and v.
+#[pyfunction]
+pub fn weigh<'py>(
+    py: Python<'py>,
+    policy: &Policy,
+    model: Option<&Policy>,
+    rounds: &Bound<'py, PyDict>,
+) -> PyResult<Vec<Option<Bound<'py, PyArray1<f64>>>>> {
+    let input = Input::new(rounds)?;
+    let log = input.log()?;
+    let (policy, model) = (&policy.0, model.map(|model| &model.0));
+    let samples = work::run(py, None, |watch| {
+        let mut samples = Vec::with_capacity(log.n_rounds);
+        for block in watch.rounds(&log).read() {
+            watch.go_on()?;
+            samples.extend(weigh_block(policy, model, &block?)?);
+        }
+        Ok(samples)
+    })?;
+    let column = |value: fn(&Sample) -> Option<f64>| {
+        let values: Option<Vec<f64>> = samples.iter().map(value).collect();
+        values.map(|values| values.into_pyarray(py))
+    };
+    Ok(vec![column(|s| Some(s.weight)), column(|s| Some(s.reward)), column(|s| s.q), column(|s| s.v)])
 }

@@ -140,6 +140,9 @@ def test_open_bandit_pipelines_feedback_is_a_log(log):
     np.testing.assert_array_equal(neuralcb.LinLCB().fit(feedback).predict(log.contexts), expected)
     feedback["position"] = np.arange(600) % 3
     assert neuralcb.from_obp(feedback)["contexts"].shape == (600, 7)
+    assert neuralcb.from_obp(feedback, n_positions=5)["contexts"].shape == (600, 9)
+    with pytest.raises(neuralcb.NeuralcbError, match="`position` must be from 0 below 2, got 0 to 2"):
+        neuralcb.from_obp(feedback, n_positions=2)
     del feedback["reward"]
     with pytest.raises(neuralcb.NeuralcbError, match="the feedback has no `reward`"):
         neuralcb.LinLCB().fit(feedback)
@@ -211,3 +214,23 @@ def test_fitting_changes_no_array(log):
     neuralcb.LinLCB().fit(*parts)
     for before, after in zip(log.args, parts):
         np.testing.assert_array_equal(before, after)
+
+
+def test_features_of_actions_in_a_feedback_are_used_if_asked_for(log):
+    feedback = dict(
+        n_rounds=600, n_actions=3, context=log.contexts, action=log.actions, position=None, reward=log.rewards,
+        pscore=log.propensities, action_context=np.array([[-1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]),
+    )
+    given = neuralcb.from_obp(feedback, action_context=True)
+    learner = neuralcb.KernLCB().fit(**given)
+    by_hand = np.concatenate(
+        [np.repeat(log.contexts[:, None], 3, axis=1), np.repeat(feedback["action_context"][None], 600, axis=0)], axis=2
+    )
+    same = neuralcb.KernLCB().fit(by_hand, log.actions, log.rewards)
+    np.testing.assert_array_equal(learner.predict(given["contexts"]), same.predict(by_hand))
+    truth = np.where(log.contexts[:, 0] > 0, 1, 0)
+    assert np.mean(learner.predict(given["contexts"]) == truth) > 0.8
+    with pytest.raises(neuralcb.NeuralcbError, match="no `action_context`: leave out"):
+        neuralcb.from_obp({**feedback, "action_context": None}, action_context=True)
+    with pytest.raises(neuralcb.NeuralcbError, match="`action_context` must be numbers, 3 × d, got float64 of shape"):
+        neuralcb.from_obp({**feedback, "action_context": np.zeros((2, 2))}, action_context=True)

@@ -109,7 +109,7 @@ def test_a_report_prints_converts_and_plots(samples):
         (dict(rewards=[1.0], weights=[1.0], confidence=1.0), r"`confidence` must be in \(0, 1\), got 1"),
         (dict(rewards=[1.0], weights=[1.0], clip=math.nan), "`clip` must be a number"),
         (dict(rewards=[1.0], weights=[1.0], estimators=["ipw"]), "unknown estimator `ipw`: use one of dm, ips, "),
-        (dict(rewards=[1.0], weights=[1.0], replicates=3), "`replicates` must be at least 20, got 3"),
+        (dict(rewards=[1.0], weights=[1.0], replicates=3), "`replicates` must be between 20 and 1,000,000, got 3"),
     ],
 )
 def test_each_refusal_names_the_culprit(arguments, message):
@@ -126,3 +126,68 @@ def test_parts_overlap_only_by_mistake():
         part.merge(other)
     with pytest.raises(neuralcb.NeuralcbError, match="same settings"):
         part.merge(ope.Evaluation(first_round=5, confidence=0.9))
+
+
+def test_an_evaluation_can_be_pickled_and_merged(samples):
+    import pickle
+
+    s = samples
+    given = dict(propensities=s["mu"], target=s["pi"], actions=s["actions"], q=s["q"])
+    whole = ope.evaluate(s["rewards"], **given)
+    late = ope.Evaluation(first_round=1300)
+    late.extend(s["rewards"][1300:], **{name: values[1300:] for name, values in given.items()})
+    stored = pickle.dumps(late)
+    assert len(stored) < 100_000
+    early = ope.Evaluation()
+    early.extend(s["rewards"][:1300], **{name: values[:1300] for name, values in given.items()})
+    early.merge(pickle.loads(stored))
+    assert early.report().raw == whole.raw
+    with pytest.raises(neuralcb.NeuralcbError, match="saved evaluation, byte 1: must be"):
+        neuralcb._neuralcb.Evaluation.from_bytes(b"no evaluation")
+
+
+def test_every_layout_of_the_arrays_says_the_same(samples):
+    s = samples
+    given = dict(propensities=s["mu"], target=s["pi"], actions=s["actions"], q=s["q"])
+    plain = ope.evaluate(s["rewards"], **given)
+    other = dict(given, target=np.asfortranarray(s["pi"])[:, :, None], q=np.repeat(s["q"], 2, axis=0)[::2])
+    assert ope.evaluate(s["rewards"].astype(int), **other).raw == plain.raw
+    with pytest.raises(neuralcb.NeuralcbError, match="round 7, action: must be below the number of actions, 4, got 4"):
+        ope.evaluate(s["rewards"], **dict(given, actions=np.where(s["rows"] >= 7, 4, 0)))
+    with pytest.raises(neuralcb.NeuralcbError, match="actions of `q`: expected 4, got 3"):
+        ope.evaluate(s["rewards"], **dict(given, q=s["q"][:, :3]))
+
+
+def test_a_model_of_other_rounds_stands_behind_the_doubly_robust_estimators(log, fresh):
+    learner = neuralcb.LinLCB(beta=0.5).fit(fresh.contexts[:200], fresh.actions[:200], fresh.rewards[:200])
+    model = neuralcb.KernLCB().fit(fresh.contexts[200:], fresh.actions[200:], fresh.rewards[200:])
+    report = ope.evaluate_policy(learner, *log.args, log.propensities, model=model)
+    mean, _ = model.bounds(log.contexts)
+    by_hand = ope.evaluate(
+        log.rewards, log.propensities, learner.action_dist(log.contexts), actions=log.actions, q=mean
+    )
+    assert report.raw == by_hand.raw
+    # an action that only the model knows changes nothing; other features are refused
+    actions = np.where(np.arange(200) < 5, 7, fresh.actions[200:])
+    wide = neuralcb.LinLCB().fit(fresh.contexts[200:], actions, fresh.rewards[200:])
+    mean = wide.bounds(log.contexts)[0][:, :3]
+    found = ope.evaluate_policy(learner, *log.args, log.propensities, model=wide)
+    assert found["dr"].value == ope.evaluate(
+        log.rewards, log.propensities, learner.action_dist(log.contexts), actions=log.actions, q=mean
+    )["dr"].value
+    other = neuralcb.LinLCB().fit(fresh.contexts[:, :3], fresh.actions, fresh.rewards)
+    with pytest.raises(neuralcb.NeuralcbError, match="different features"):
+        ope.evaluate_policy(learner, *log.args, log.propensities, model=other)
+
+
+def test_the_position_of_a_round_selects_among_several(samples):
+    s = samples
+    position = s["rows"] % 2
+    several = np.stack([s["pi"], s["pi"][:, ::-1]], axis=2)
+    at = np.where(position[:, None] == 0, s["pi"], s["pi"][:, ::-1])
+    found = ope.evaluate(s["rewards"], s["mu"], several, actions=s["actions"], position=position, q=s["q"])
+    assert found.raw == ope.evaluate(s["rewards"], s["mu"], at, actions=s["actions"], q=s["q"]).raw
+    with pytest.raises(neuralcb.NeuralcbError, match="`target` tells of 2 positions: give `position`"):
+        ope.evaluate(s["rewards"], s["mu"], several, actions=s["actions"])
+    with pytest.raises(neuralcb.NeuralcbError, match="round 5, position: must be from 0 to 1, got 2"):
+        ope.evaluate(s["rewards"], s["mu"], several, actions=s["actions"], position=np.where(s["rows"] == 5, 2, 0))

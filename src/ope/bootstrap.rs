@@ -9,6 +9,9 @@ use std::collections::BTreeMap;
 
 use super::moments::{TERMS, Terms};
 use super::sums::scaled;
+use super::tape::Tape;
+use crate::error::Error;
+use crate::linalg::simd::{Arch, Job, dispatch};
 
 /// 65,536·P(X > k) for k = 0, 1, … of a Poisson(1) variable X, rounded; they sum to 65,536, so the mean is exactly 1.
 const EXCEEDS: [u32; 8] = [41427, 17317, 5263, 1244, 240, 39, 5, 1];
@@ -43,6 +46,11 @@ impl Bootstrap {
 
     /// Adds consecutive rounds, the first of which has the given number.
     pub fn add(&mut self, first: u64, rows: &[(Terms, f64)]) {
+        dispatch(Add { bootstrap: self, first, rows });
+    }
+
+    #[inline(always)]
+    fn add_rows(&mut self, first: u64, rows: &[(Terms, f64)]) {
         let lanes = self.replicates.next_multiple_of(4);
         let (mut draws, mut counts) = (vec![0u16; lanes], vec![0.0; lanes]);
         for (number, block) in rows.chunks(BLOCK).enumerate() {
@@ -73,6 +81,26 @@ impl Bootstrap {
         }
     }
 
+    /// Keeps the sums of so many rounds.
+    pub fn keep(&mut self, tape: &mut Tape<'_>, rounds: u64) -> Result<(), Error> {
+        let sums = std::mem::take(&mut self.sums);
+        let mut list: Vec<((usize, i16), Vec<i128>)> = sums.into_iter().collect();
+        // a count of at most 8 times a number of at most 2⁴⁰, each round
+        let largest = u128::from(rounds) << 43;
+        tape.list(&mut list, |tape, ((term, class), sums)| {
+            let (mut number, mut size) = (*term as u64, i128::from(*class));
+            tape.number(&mut number, COUNT as u64)?;
+            tape.signed(&mut size, 128)?;
+            (*term, *class) = (number as usize, size as i16);
+            tape.check(*term == COUNT || self.wanted[*term], "a term that the settings ask for")?;
+            tape.list(sums, |tape, sum| tape.signed(sum, largest))?;
+            tape.check(sums.len() == self.replicates, "a sum for each replicate")
+        })?;
+        tape.check(list.is_sorted_by(|a, b| a.0 < b.0), "terms in order")?;
+        self.sums = list.into_iter().collect();
+        Ok(())
+    }
+
     /// The means of all terms in every replicate that drew any round.
     pub fn means(&self) -> Vec<Terms> {
         let mut sums = vec![[0.0; TERMS + 1]; self.replicates];
@@ -86,6 +114,23 @@ impl Bootstrap {
     }
 }
 
+/// Adding rounds, with the widest vectors that the processor has: sums of integers are the same in all of them.
+struct Add<'a> {
+    bootstrap: &'a mut Bootstrap,
+    first: u64,
+    rows: &'a [(Terms, f64)],
+}
+
+impl Job for Add<'_> {
+    type Out = ();
+
+    #[inline(always)]
+    fn run<A: Arch>(self) {
+        self.bootstrap.add_rows(self.first, self.rows);
+    }
+}
+
+#[inline(always)]
 fn block_sum(sums: &mut Vec<BlockSum>, key: (usize, i16), lanes: usize) -> &mut [f64] {
     let place = sums.iter().position(|s| s.key == key).unwrap_or_else(|| {
         sums.push(BlockSum { key, sums: vec![0.0; lanes] });
@@ -94,6 +139,7 @@ fn block_sum(sums: &mut Vec<BlockSum>, key: (usize, i16), lanes: usize) -> &mut 
     &mut sums[place].sums
 }
 
+#[inline(always)]
 fn add_scaled(sums: &mut [f64], counts: &[f64], factor: f64) {
     sums.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count * factor);
 }
@@ -111,6 +157,7 @@ fn classed(x: f64) -> (i16, f64) {
 }
 
 /// Poisson(1) draws of all replicates for a round.
+#[inline(always)]
 fn poisson(seed: u64, round: u64, draws: &mut [u16], counts: &mut [f64]) {
     const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
     let mut state = mix(seed ^ mix(round.wrapping_add(GOLDEN)));
@@ -119,13 +166,15 @@ fn poisson(seed: u64, round: u64, draws: &mut [u16], counts: &mut [f64]) {
         let word = mix(state);
         draws.iter_mut().enumerate().for_each(|(i, draw)| *draw = (word >> (16 * i)) as u16);
     }
-    for (count, &draw) in counts.iter_mut().zip(&*draws) {
-        let count_of = |sum: u16, exceeds: &u32| sum + u16::from(u32::from(draw) >= 65_536 - exceeds);
-        *count = f64::from(EXCEEDS.iter().fold(0, count_of));
+    // two loops: a vector holds more numbers of sixteen bits than doubles
+    for draw in &mut *draws {
+        *draw = EXCEEDS.iter().fold(0, |sum, exceeds| sum + u16::from(*draw >= (65_536 - exceeds) as u16));
     }
+    counts.iter_mut().zip(draws).for_each(|(count, draw)| *count = f64::from(*draw));
 }
 
 /// The finaliser of SplitMix64.
+#[inline(always)]
 fn mix(mut z: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -5,7 +5,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Error, at_least, positive};
+use super::tape::Tape;
+use crate::error::{Error, positive};
 
 /// An estimator of the target policy's value. With w = π(a|x)/μ(a|x), e = r − q̂(x, a), v̂ = Σ_a π(a|x) q̂(x, a) and ⟨·⟩ the
 /// mean over the log:
@@ -182,7 +183,7 @@ impl FromStr for Interval {
 /// | `sg` | 0.1 | `sg-ips`, `sg-dr`: λ; 0 leaves the weights as they are, 1 makes them all 1 | in \[0, 1\] |
 /// | `x_max` | from the log | `hoeffding`, `bernstein`: bound of a round's \|w r\| | > 0 |
 /// | `reward_range` | from the log | `clopper-pearson`, `cressie-read`, `sequence`: \[least, greatest\] reward possible | least < greatest |
-/// | `replicates` | 200 | bootstrap replicates | ≥ 20 |
+/// | `replicates` | 200 | bootstrap replicates | 20 to 1,000,000 |
 /// | `seed` | 0 | seed of the bootstrap | |
 /// | `estimated_propensities` | false | the propensities were estimated, which a warning repeats | |
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -247,7 +248,29 @@ impl OpeConfig {
             let ok = low < high && low.is_finite() && high.is_finite();
             inside("reward_range", "two finite numbers, the least reward first", low, ok)?;
         }
-        at_least("replicates", 20, "at least 20", self.replicates)
+        let replicates = (20..=1_000_000).contains(&self.replicates);
+        inside("replicates", "between 20 and 1,000,000", self.replicates as f64, replicates)
+    }
+
+    /// Keeps all settings.
+    pub(crate) fn keep(&mut self, tape: &mut Tape<'_>) -> Result<(), Error> {
+        let place = |tape: &mut Tape<'_>, place: &mut u64, of: usize| tape.number(place, of as u64 - 1);
+        let mut estimators: Vec<u64> = self.estimators.iter().map(|&e| e as u64).collect();
+        tape.list(&mut estimators, |tape, at| place(tape, at, Estimator::ALL.len()))?;
+        self.estimators = estimators.into_iter().map(|at| Estimator::ALL[at as usize]).collect();
+        let mut intervals: Vec<u64> = self.intervals.iter().map(|&i| i as u64).collect();
+        tape.list(&mut intervals, |tape, at| place(tape, at, Interval::ALL.len()))?;
+        self.intervals = intervals.into_iter().map(|at| Interval::ALL[at as usize]).collect();
+        for number in [&mut self.confidence, &mut self.clip, &mut self.switch, &mut self.dros, &mut self.sg] {
+            tape.double(number)?;
+        }
+        tape.option(&mut self.x_max, |tape, bound| tape.double(bound))?;
+        tape.option(&mut self.reward_range, |tape, ends| ends.iter_mut().try_for_each(|end| tape.double(end)))?;
+        let mut replicates = self.replicates as u64;
+        tape.number(&mut replicates, u64::from(u32::MAX))?;
+        self.replicates = replicates as usize;
+        tape.number(&mut self.seed, u64::MAX)?;
+        tape.flag(&mut self.estimated_propensities)
     }
 
     pub(crate) fn wants(&self, interval: Interval) -> bool {

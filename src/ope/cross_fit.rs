@@ -1,16 +1,16 @@
 //! Cross-fitting: a reward model's values for every round, from models that did not see it.
 //!
 //! Rounds are dealt to folds by number, sixteen neighbours at a time (the same whatever the length of the log and however it
-//! comes in blocks). For each fold a learner reads the rounds of all others, in order ([`Folds`]), and tells q̂(x_t, a_t) and
-//! v̂(x_t) = Σ_a π(a|x_t) q̂(x_t, a) of its own ([`samples`]). Without it the model has seen the very reward that it corrects,
-//! and `dr` is biased towards `dm`.
+//! comes in blocks). For each fold a learner reads the rounds of all others, in order ([`Folds`]), and tells q̂ of its own
+//! ([`CrossFit::means`]), of which [`samples`] makes q̂(x_t, a_t) and v̂(x_t) = Σ_a π(a|x_t) q̂(x_t, a). Without it the model has
+//! seen the very reward that it corrects, and `dr` is biased towards `dm`.
 
 use std::sync::Arc;
 
 use rayon::prelude::*;
 
 use super::sample::Sample;
-use crate::data::LoggedData;
+use crate::data::{Contexts, LoggedData};
 use crate::error::{Column, Error, at_least};
 use crate::model::{Learner, RewardModel};
 
@@ -59,47 +59,48 @@ pub struct CrossFit {
     models: Vec<Arc<dyn RewardModel>>,
 }
 
+impl CrossFit {
+    /// q̂ of every pair by the model of its round's fold; `first` is the number of the first round in the log.
+    pub fn means(&self, contexts: &Contexts, first: u64) -> Result<Vec<f64>, Error> {
+        if let Some(model) = self.models.iter().find(|m| m.layout() != contexts.layout()) {
+            return Err(Error::Layout { expected: model.layout(), got: contexts.layout() });
+        }
+        // pieces that lie in one fold each
+        let (n, step, lead) = (contexts.n_rounds(), NEIGHBOURS as usize, (first % NEIGHBOURS) as usize);
+        let piece = |i: usize| (i * step).saturating_sub(lead)..((i + 1) * step - lead).min(n);
+        let score = |i: usize| {
+            let piece = piece(i);
+            let pairs = contexts.first_pair(piece.end) - contexts.first_pair(piece.start);
+            let (mut mean, mut width) = (vec![0.0; pairs], vec![0.0; pairs]);
+            let fold = fold_of(first + piece.start as u64, self.models.len());
+            self.models[fold].estimate_rounds(contexts, piece, &mut mean, &mut width);
+            mean
+        };
+        Ok((0..(lead + n).div_ceil(step)).into_par_iter().flat_map_iter(score).collect())
+    }
+}
+
 /// The samples of rounds for a target policy that plays pair i of their contexts with probability `target[i]`. `mu` are the
-/// propensities of the logged actions; `first` is the number of the first round, counted from the start of the log.
-pub fn samples(
-    rounds: &LoggedData,
-    mu: &[f64],
-    target: &[f64],
-    model: Option<&CrossFit>,
-    first: u64,
-) -> Result<Vec<Sample>, Error> {
+/// propensities of the logged actions, `q` a reward model's q̂ of every pair.
+pub fn samples(rounds: &LoggedData, mu: &[f64], target: &[f64], q: Option<&[f64]>) -> Result<Vec<Sample>, Error> {
     let (contexts, n) = (rounds.contexts(), rounds.n_rounds());
-    if mu.len() != n {
-        return Err(Error::Shape { what: "propensities, one per round", expected: n, got: mu.len() });
+    for (what, expected, got) in [
+        ("propensities, one per round", n, mu.len()),
+        ("q of the model, one per pair", contexts.n_pairs(), q.map_or(contexts.n_pairs(), <[f64]>::len)),
+    ] {
+        if got != expected {
+            return Err(Error::Shape { what, expected, got });
+        }
     }
     check_target(rounds, target)?;
-    if let Some(model) = model.and_then(|m| m.models.iter().find(|m| m.layout() != contexts.layout())) {
-        return Err(Error::Layout { expected: model.layout(), got: contexts.layout() });
-    }
-    // pieces that lie in one fold each
-    let (step, lead) = (NEIGHBOURS as usize, (first % NEIGHBOURS) as usize);
-    let piece = |i: usize| (i * step).saturating_sub(lead)..((i + 1) * step - lead).min(n);
-    let weigh = |i: usize| {
-        let piece = piece(i);
-        let from = contexts.first_pair(piece.start);
-        let mean = model.map(|model| {
-            let pairs = contexts.first_pair(piece.end) - from;
-            let (mut mean, mut width) = (vec![0.0; pairs], vec![0.0; pairs]);
-            let fold = fold_of(first + piece.start as u64, model.models.len());
-            model.models[fold].estimate_rounds(contexts, piece.clone(), &mut mean, &mut width);
-            mean
-        });
-        let of_round = |t: usize| {
-            let pairs = contexts.pairs(t);
-            let chosen = contexts.place(t, rounds.actions()[t] as usize).expect("checked at the door");
-            let sample = Sample::new(target[pairs.start + chosen] / mu[t], rounds.rewards()[t]);
-            let Some(mean) = &mean else { return sample };
-            let q = &mean[pairs.start - from..pairs.end - from];
-            sample.with_model(q[chosen], q.iter().zip(&target[pairs]).map(|(q, p)| q * p).sum())
-        };
-        piece.map(of_round).collect::<Vec<_>>()
+    let of_round = |t: usize| {
+        let pairs = contexts.pairs(t);
+        let chosen = contexts.place(t, rounds.actions()[t] as usize).expect("checked at the door");
+        let sample = Sample::new(target[pairs.start + chosen] / mu[t], rounds.rewards()[t]);
+        let Some(q) = q.map(|q| &q[pairs.clone()]) else { return sample };
+        sample.with_model(q[chosen], q.iter().zip(&target[pairs]).map(|(q, p)| q * p).sum())
     };
-    Ok((0..(lead + n).div_ceil(step)).into_par_iter().flat_map_iter(weigh).collect())
+    Ok((0..n).into_par_iter().map(of_round).collect())
 }
 
 fn check_target(log: &LoggedData, target: &[f64]) -> Result<(), Error> {
@@ -124,7 +125,7 @@ fn check_target(log: &LoggedData, target: &[f64]) -> Result<(), Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::{Contexts, Eligible, Encoding, Layout, Pair};
+    use crate::data::{Eligible, Encoding, Layout, Pair};
     use crate::model::{Linear, LinearConfig};
     use std::ops::Range;
 
@@ -179,7 +180,7 @@ mod tests {
     fn no_round_is_judged_by_a_model_that_saw_it() {
         let log = log(103);
         let fit = cross_fit(&log, 5, || Box::new(Memory::default()));
-        let samples = samples(&log, &[0.5; 103], &[0.5; 206], Some(&fit), 0).unwrap();
+        let samples = samples(&log, &[0.5; 103], &[0.5; 206], Some(&fit.means(log.contexts(), 0).unwrap())).unwrap();
         assert!(samples.len() == 103 && samples.iter().all(|s| s.q == Some(0.0) && s.v == Some(0.0)));
     }
 
@@ -193,7 +194,7 @@ mod tests {
             by_hand.observe(log.round(t).chosen, log.round(t).reward);
         }
         let q = by_hand.model().unwrap().estimate(log.contexts()).unwrap().mean;
-        let samples = samples(&log, &[0.5; 64], &target, Some(&fit), 0).unwrap();
+        let samples = samples(&log, &[0.5; 64], &target, Some(&fit.means(log.contexts(), 0).unwrap())).unwrap();
         for t in [0, 7, 15, 32, 40] {
             let chosen = log.actions()[t] as usize;
             assert_eq!(samples[t].q, Some(q[2 * t + chosen]));
@@ -204,7 +205,7 @@ mod tests {
 
     #[test]
     fn a_log_in_blocks_is_judged_as_one_in_one_piece() {
-        let (log, target) = (log(103), [0.25, 0.75].repeat(103));
+        let log = log(103);
         let learner = |_| Ok(Box::new(Linear::new(LinearConfig::default(), LAYOUT)?) as Box<dyn Learner>);
         let cuts = [0, 5, 40, 48, 103];
         let (mut whole, mut blocks) = (Folds::new(3, learner).unwrap(), Folds::new(3, learner).unwrap());
@@ -213,17 +214,15 @@ mod tests {
         let (whole, blocks) = (whole.finish().unwrap(), blocks.finish().unwrap());
         let mut pieces = Vec::new();
         for cut in cuts.windows(2) {
-            let (rounds, n) = (log.slice(cut[0]..cut[1]), cut[1] - cut[0]);
-            let target = &target[2 * cut[0]..2 * cut[1]];
-            pieces.extend(samples(&rounds, &vec![0.5; n], target, Some(&blocks), cut[0] as u64).unwrap());
+            pieces.extend(blocks.means(log.slice(cut[0]..cut[1]).contexts(), cut[0] as u64).unwrap());
         }
-        assert_eq!(pieces, samples(&log, &[0.5; 103], &target, Some(&whole), 0).unwrap());
+        assert_eq!(pieces, whole.means(log.contexts(), 0).unwrap());
     }
 
     #[test]
     fn targets_that_are_no_probabilities_are_refused() {
         let log = log(64);
-        let refuse = |target: &[f64]| samples(&log, &[0.5; 64], target, None, 0).unwrap_err().to_string();
+        let refuse = |target: &[f64]| samples(&log, &[0.5; 64], target, None).unwrap_err().to_string();
         assert_eq!(refuse(&[1.0; 3]), "target probabilities, one per pair: expected 128, got 3");
         assert_eq!(
             refuse(&[1.0; 128]),

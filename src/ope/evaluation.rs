@@ -8,15 +8,22 @@ use super::doubts::doubts;
 use super::estimators::{behaviour_form, is_mean, linear_form, terms_of, value};
 use super::intervals::{Spread, clopper_pearson};
 use super::likelihood::Likelihood;
-use super::moments::{Moments, R, TERMS, Terms, W, WR, terms};
+use super::moments::{Moments, R, TERMS, Terms, W, WR, terms, wanted};
 use super::report::{Bounded, Difference, Estimate, Report, verdict};
 use super::sample::Sample;
 use super::seen::Seen;
-use super::sequence::Sequence;
+use super::sequence::{LATEST, Sequence};
+use super::tape::Tape;
 use crate::error::Error;
+
+/// What a saved evaluation begins with; the last byte is the version of the form.
+const FORM: [u64; 4] = [b'o' as u64, b'p' as u64, b'e' as u64, 1];
 
 /// Rounds that one thread takes at a time.
 const BLOCK: usize = 8192;
+
+/// Rounds whose terms are held at a time: they stay in the processor's cache, and the bootstrap adds as many at once.
+const ROWS: usize = 1024;
 
 /// An off-policy evaluation under way.
 ///
@@ -72,6 +79,10 @@ impl Evaluation {
     /// A part of a log that will start with the given round, counted from 0. Checks the settings.
     pub fn new(config: OpeConfig, first_round: u64) -> Result<Self, Error> {
         config.check()?;
+        if first_round > LATEST {
+            let (range, got) = ("at most 2^53", first_round as f64);
+            return Err(Error::Param { name: "first_round", range, got });
+        }
         let state = State::new(&config, first_round);
         Ok(Evaluation { config, state })
     }
@@ -121,6 +132,40 @@ impl Evaluation {
         Ok(())
     }
 
+    /// The evaluation as bytes, some dozen kilobytes however many rounds it holds: to be merged elsewhere.
+    ///
+    /// ```
+    /// use neuralcb::ope::{Evaluation, OpeConfig, Sample};
+    ///
+    /// let mut there = Evaluation::new(OpeConfig::default(), 2)?;
+    /// there.extend(&[Sample::new(2.0, 1.0), Sample::new(0.5, 0.0)])?;
+    /// let bytes = there.to_bytes();
+    ///
+    /// let mut here = Evaluation::new(OpeConfig::default(), 0)?;
+    /// here.extend(&[Sample::new(1.0, 1.0), Sample::new(0.5, 1.0)])?;
+    /// here.merge(&Evaluation::from_bytes(&bytes)?)?;
+    /// assert_eq!(here.report().n, 4);
+    /// # Ok::<(), neuralcb::Error>(())
+    /// ```
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let (mut tape, mut own) = (Tape::writer(), self.clone());
+        let kept = form(&mut tape).and_then(|()| own.config.keep(&mut tape)).and_then(|()| own.state.keep(&mut tape));
+        debug_assert!(kept.is_ok(), "what rounds can say is in range: {kept:?}");
+        tape.written()
+    }
+
+    /// The evaluation that the bytes hold, to the bit. Refuses bytes that none can have written.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
+        let mut tape = Tape::reader(bytes);
+        form(&mut tape)?;
+        let mut config = OpeConfig::default();
+        config.keep(&mut tape)?;
+        let mut evaluation = Evaluation::new(config, 0)?;
+        evaluation.state.keep(&mut tape)?;
+        tape.finish()?;
+        Ok(evaluation)
+    }
+
     /// What the rounds so far say.
     pub fn report(&self) -> Report {
         let Evaluation { config, state } = self;
@@ -143,6 +188,15 @@ impl Evaluation {
     }
 }
 
+/// Begins a saved evaluation.
+fn form(tape: &mut Tape<'_>) -> Result<(), Error> {
+    FORM.into_iter().try_for_each(|letter| {
+        let mut read = letter;
+        tape.number(&mut read, u64::MAX)?;
+        tape.check(read == letter, "a saved evaluation of version 1")
+    })
+}
+
 impl State {
     fn new(config: &OpeConfig, first_round: u64) -> Self {
         let mut wanted = [false; TERMS];
@@ -161,20 +215,25 @@ impl State {
     fn add(&mut self, config: &OpeConfig, samples: &[Sample]) {
         let first = self.sequence.next();
         let sequence = config.wants(Interval::Sequence);
-        let rows: Vec<(Terms, f64)> = samples.iter().map(|s| (terms(config, s), s.count())).collect();
-        for (sample, (terms, count)) in samples.iter().zip(&rows) {
-            self.moments.add(terms, *count);
-            self.seen.add(sample, terms, *count);
-            if sequence {
-                self.sequence.add(terms[W], terms[WR]);
-            } else {
-                self.sequence.skip();
+        let wanted = wanted(config);
+        let mut rows: Vec<(Terms, f64)> = Vec::with_capacity(ROWS);
+        for (samples, first) in samples.chunks(ROWS).zip((first..).step_by(ROWS)) {
+            rows.clear();
+            rows.extend(samples.iter().map(|s| (terms(config, &wanted, s), s.count())));
+            self.moments.extend(&rows);
+            for (sample, (terms, count)) in samples.iter().zip(&rows) {
+                self.seen.add(sample, terms, *count);
+                if sequence {
+                    self.sequence.add(terms[W], terms[WR]);
+                } else {
+                    self.sequence.skip();
+                }
+            }
+            if config.wants(Interval::Bootstrap) {
+                self.bootstrap.add(first, &rows);
             }
         }
         self.sequence.join();
-        if config.wants(Interval::Bootstrap) {
-            self.bootstrap.add(first, &rows);
-        }
     }
 
     fn merge(&mut self, other: &State) {
@@ -182,6 +241,13 @@ impl State {
         self.seen.merge(&other.seen);
         self.sequence.merge(&other.sequence);
         self.bootstrap.merge(&other.bootstrap);
+    }
+
+    fn keep(&mut self, tape: &mut Tape<'_>) -> Result<(), Error> {
+        let rounds = self.sequence.keep(tape)?;
+        self.seen.keep(tape, rounds)?;
+        self.moments.keep(tape, rounds)?;
+        self.bootstrap.keep(tape, rounds)
     }
 
     /// Whether the rounds hold what an estimator needs.

@@ -41,6 +41,7 @@ mod sample;
 mod seen;
 mod sequence;
 mod sums;
+mod tape;
 mod weights;
 mod wide;
 

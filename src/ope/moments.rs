@@ -5,8 +5,12 @@
 //! log that drops some count ρ = 1 / (1 − drop) times: each term is multiplied by ρ, and n is Σ ρ.
 
 use super::config::OpeConfig;
+use super::estimators::terms_of;
 use super::sample::Sample;
 use super::sums::Sum;
+use super::tape::Tape;
+use crate::error::Error;
+use crate::linalg::simd::{Arch, Job, dispatch};
 
 /// Numbers of a row.
 pub(crate) const TERMS: usize = 11;
@@ -53,8 +57,15 @@ pub(crate) fn shrunk(config: &OpeConfig, w: f64) -> [f64; 4] {
     [clip, switch, dros, sg]
 }
 
-/// The terms of a round, times ρ. Without a model those that need one are 0.
-pub(crate) fn terms(config: &OpeConfig, sample: &Sample) -> Terms {
+/// The terms that the settings ask for; weights, rewards and the model's values always.
+pub(crate) fn wanted(config: &OpeConfig) -> [bool; TERMS] {
+    let mut wanted = std::array::from_fn(|term| term < JOINT);
+    config.estimators.iter().flat_map(|&e| terms_of(e)).for_each(|&term| wanted[term] = true);
+    wanted
+}
+
+/// The terms of a round, times ρ. Those that are not wanted, and without a model those that need one, are 0.
+pub(crate) fn terms(config: &OpeConfig, wanted: &[bool; TERMS], sample: &Sample) -> Terms {
     let Sample { weight: w, reward: r, .. } = *sample;
     let [clip, switch, dros, sg] = shrunk(config, w);
     let mut terms = [0.0; TERMS];
@@ -66,6 +77,11 @@ pub(crate) fn terms(config: &OpeConfig, sample: &Sample) -> Terms {
         terms[WE] = w * e;
         (terms[DR_CLIP], terms[SWITCH_DR]) = (v + clip * e, v + switch * e);
         (terms[DROS], terms[SG_DR]) = (v + dros * e, v + sg * e);
+    }
+    for term in JOINT..TERMS {
+        if !wanted[term] {
+            terms[term] = 0.0; // which costs its sums nothing
+        }
     }
     let count = sample.count();
     if count != 1.0 {
@@ -94,20 +110,27 @@ fn place(i: usize, j: usize) -> usize {
 }
 
 impl Moments {
-    /// Adds a round that counts `count` times.
-    pub fn add(&mut self, terms: &Terms, count: f64) {
+    /// Adds rounds with the times that each counts.
+    pub fn extend(&mut self, rows: &[(Terms, f64)]) {
+        dispatch(Extend { moments: self, rows });
+    }
+
+    #[inline(always)]
+    fn add(&mut self, terms: &Terms, count: f64) {
         self.count.add(count);
         for (sum, &term) in self.first.iter_mut().zip(terms) {
             sum.add(term);
         }
+        let (joint, others) = self.second.split_at_mut(JOINT * (JOINT + 1) / 2);
+        let mut joint = joint.iter_mut();
         for i in 0..JOINT {
-            for j in 0..=i {
-                self.second[place(i, j)].add_product(terms[i], terms[j]);
+            for (j, sum) in (0..=i).zip(joint.by_ref()) {
+                sum.add_product(terms[i], terms[j]);
             }
         }
-        for i in JOINT..TERMS {
-            self.second[place(i, i)].add_product(terms[i], terms[i]);
-            self.second[place(i, R)].add_product(terms[i], terms[R]);
+        for (sums, i) in others.chunks_exact_mut(2).zip(JOINT..TERMS) {
+            sums[0].add_product(terms[i], terms[i]);
+            sums[1].add_product(terms[i], terms[R]);
         }
     }
 
@@ -116,6 +139,14 @@ impl Moments {
         self.count.merge(&other.count);
         self.first.iter_mut().zip(&other.first).for_each(|(a, b)| a.merge(b));
         self.second.iter_mut().zip(&other.second).for_each(|(a, b)| a.merge(b));
+    }
+
+    /// Keeps the sums of so many rounds.
+    pub fn keep(&mut self, tape: &mut Tape<'_>, rounds: u64) -> Result<(), Error> {
+        self.count.keep(tape)?;
+        let (n, rounds) = (self.n(), rounds as f64);
+        tape.check(n >= rounds && n <= rounds * 2f64.powi(53), "a count of at least the rounds")?;
+        self.first.iter_mut().chain(&mut self.second).try_for_each(|sum| sum.keep(tape))
     }
 
     /// n = Σ ρ.
@@ -166,6 +197,24 @@ impl Moments {
     }
 }
 
+/// Adding rounds where products keep their rounding error in one instruction, if the processor has it: the sums are exact
+/// either way.
+struct Extend<'a> {
+    moments: &'a mut Moments,
+    rows: &'a [(Terms, f64)],
+}
+
+impl Job for Extend<'_> {
+    type Out = ();
+
+    #[inline(always)]
+    fn run<A: Arch>(self) {
+        for (terms, count) in self.rows {
+            self.moments.add(terms, *count);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -173,9 +222,10 @@ mod tests {
     #[test]
     fn a_small_spread_around_a_large_mean_is_exact() {
         let mut moments = Moments::default();
+        let config = OpeConfig::default();
         for i in 0..1000 {
             let sample = Sample::new(1.0, 1e9 + f64::from(i % 2));
-            moments.add(&terms(&OpeConfig::default(), &sample), 1.0);
+            moments.extend(&[(terms(&config, &wanted(&config), &sample), 1.0)]);
         }
         let mut a = [0.0; TERMS];
         a[WR] = 1.0;

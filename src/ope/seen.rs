@@ -3,6 +3,8 @@
 use super::config::{Estimator, OpeConfig};
 use super::moments::{TERMS, Terms, V, WE, WR, shrunk};
 use super::sample::Sample;
+use super::tape::Tape;
+use crate::error::Error;
 
 /// Least and greatest of some numbers; of none, `low > high`.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -97,6 +99,26 @@ impl Seen {
         self.v.merge(other.v);
         self.largest.iter_mut().zip(other.largest).for_each(|(a, b)| *a = a.max(b));
         self.largest_dr = self.largest_dr.max(other.largest_dr);
+    }
+
+    /// Keeps what so many rounds showed.
+    pub fn keep(&mut self, tape: &mut Tape<'_>, rounds: u64) -> Result<(), Error> {
+        self.rounds = rounds;
+        for count in [&mut self.rewarded, &mut self.without_v, &mut self.without_model, &mut self.dropped] {
+            tape.number(count, rounds)?;
+        }
+        let sizes = [&mut self.max_weight, &mut self.plain_weight, &mut self.max_count, &mut self.largest_dr];
+        for size in sizes.into_iter().chain(&mut self.largest) {
+            tape.double(size)?;
+            tape.check(*size >= 0.0 && *size < f64::INFINITY, "a size")?;
+        }
+        for range in [&mut self.reward, &mut self.q, &mut self.v] {
+            tape.double(&mut range.low)?;
+            tape.double(&mut range.high)?;
+            let known = range.low <= range.high && range.low.is_finite() && range.high.is_finite();
+            tape.check(known || *range == Range::EMPTY, "the ends of a range")?;
+        }
+        Ok(())
     }
 
     /// The range of rewards: as given, else as seen; `None` if that is a single number.

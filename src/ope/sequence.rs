@@ -19,7 +19,9 @@ use statrs::function::erf::erfc;
 
 use super::moments::{Moments, W, WR};
 use super::quantiles::{halve, stirling_rest};
+use super::tape::Tape;
 use super::wide::Wide;
+use crate::error::Error;
 
 /// Units: 2⁻⁷² of w and w r, 2⁻⁹⁶ of 1/t, 2⁻¹²⁶ of 1/t².
 const UNIT: i32 = -72;
@@ -29,8 +31,11 @@ const INVERSE_SQUARE: i32 = -126;
 /// Sums of w and of |w r| must stay below it to fit their 127 bits.
 const LARGEST: u64 = 1 << 54;
 
+/// No round has a larger number: 1/t² keeps 20 bits.
+pub(crate) const LATEST: u64 = 1 << 53;
+
 /// Consecutive rounds: sums with prefix sums that start at 0 with its first round.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 struct Segment {
     first: u64,
     end: u64,
@@ -56,25 +61,7 @@ struct Segment {
 
 impl Segment {
     fn new(first: u64) -> Self {
-        let zero = Wide::default();
-        Segment {
-            first,
-            end: first,
-            p: 0,
-            q: 0,
-            size: 0,
-            y: zero,
-            w: zero,
-            yp: zero,
-            cross: zero,
-            wq: zero,
-            one: zero,
-            sp: zero,
-            sq: zero,
-            spp: zero,
-            spq: zero,
-            sqq: zero,
-        }
+        Segment { first, end: first, ..Segment::default() }
     }
 
     fn add(&mut self, weight: f64, weighted_reward: f64) {
@@ -115,6 +102,20 @@ impl Segment {
         }
         self.p += y;
         self.q += w;
+    }
+
+    fn keep(&mut self, tape: &mut Tape<'_>) -> Result<(), Error> {
+        tape.number(&mut self.first, LATEST)?;
+        tape.number(&mut self.end, LATEST)?;
+        tape.check(self.first < self.end, "a round after the first")?;
+        tape.number(&mut self.size, u64::MAX)?;
+        // each of the summed numbers is at most the size in units of 2⁻⁷²
+        let largest = u128::from(self.size.min(LARGEST)) << -UNIT;
+        tape.signed(&mut self.p, largest)?;
+        tape.signed(&mut self.q, largest)?;
+        let first = [&mut self.y, &mut self.w, &mut self.yp, &mut self.cross, &mut self.wq, &mut self.one];
+        let second = [&mut self.sp, &mut self.sq, &mut self.spp, &mut self.spq, &mut self.sqq];
+        first.into_iter().chain(second).try_for_each(|sum| sum.keep(tape))
     }
 
     /// Appends the rounds that follow: their prefix sums P and Q start at this segment's sums p and q.
@@ -205,6 +206,15 @@ impl Sequence {
             }
         }
         self.segments = joined;
+    }
+
+    /// Keeps the segments; returns how many rounds they hold.
+    pub fn keep(&mut self, tape: &mut Tape<'_>) -> Result<u64, Error> {
+        tape.number(&mut self.next, LATEST)?;
+        tape.list(&mut self.segments, |tape, segment| segment.keep(tape))?;
+        let apart = self.segments.is_sorted_by(|a, b| a.end < b.first);
+        tape.check(apart, "a segment that follows those before it")?;
+        Ok(self.segments.iter().map(|s| s.end - s.first).sum())
     }
 
     /// The rounds that both parts hold, if any.

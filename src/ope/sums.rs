@@ -5,6 +5,9 @@
 //! in a thousand additions. [`Sum::value`] is the exact sum rounded once, as Python's `fsum`. Adding costs a few
 //! nanoseconds, merging and rounding O(68).
 
+use super::tape::Tape;
+use crate::error::Error;
+
 /// Digits of 32 bits; 2⁻¹⁰⁷⁴ is the unit of the first.
 const DIGITS: usize = 68;
 
@@ -29,7 +32,7 @@ impl Default for Sum {
 
 impl Sum {
     /// Adds a finite number.
-    #[inline]
+    #[inline(always)]
     pub fn add(&mut self, x: f64) {
         debug_assert!(x.is_finite());
         if x == 0.0 {
@@ -51,7 +54,7 @@ impl Sum {
     }
 
     /// Adds x·y exactly, as the rounded product and its rounding error.
-    #[inline]
+    #[inline(always)]
     pub fn add_product(&mut self, x: f64, y: f64) {
         let product = x * y;
         if product != 0.0 {
@@ -81,15 +84,46 @@ impl Sum {
         self.pending = 0;
     }
 
+    /// Keeps the sum as a sign and the digits of its size.
+    pub fn keep(&mut self, tape: &mut Tape<'_>) -> Result<(), Error> {
+        /// Below 2⁹⁰⁹: sums and products of what a sample may hold, over 2⁵³ rounds, stay below 2⁸⁷⁶.
+        const MOST: u64 = 62;
+        let mut negative = self.strip_sign();
+        tape.flag(&mut negative)?;
+        let mut first = self.digits.iter().position(|&d| d != 0).unwrap_or(0) as u64;
+        let mut end = self.digits.iter().rposition(|&d| d != 0).map_or(0, |last| last as u64 + 1);
+        tape.number(&mut first, MOST)?;
+        tape.number(&mut end, MOST)?;
+        for digit in self.digits.iter_mut().take(end as usize).skip(first as usize) {
+            let mut number = *digit as u64;
+            tape.number(&mut number, u64::from(u32::MAX))?;
+            *digit = number as i64;
+        }
+        if negative {
+            self.negate();
+        }
+        Ok(())
+    }
+
+    /// Leaves the size alone; whether the sum was negative.
+    fn strip_sign(&mut self) -> bool {
+        self.settle();
+        let negative = self.digits[DIGITS - 1] < 0;
+        if negative {
+            self.negate();
+        }
+        negative
+    }
+
+    fn negate(&mut self) {
+        self.digits.iter_mut().for_each(|d| *d = -*d);
+        self.settle();
+    }
+
     /// The sum, rounded once to the nearest double.
     pub fn value(&self) -> f64 {
         let mut settled = self.clone();
-        settled.settle();
-        let negative = settled.digits[DIGITS - 1] < 0;
-        if negative {
-            settled.digits.iter_mut().for_each(|d| *d = -*d);
-            settled.settle();
-        }
+        let negative = settled.strip_sign();
         let limbs: [u64; DIGITS / 2] =
             std::array::from_fn(|i| settled.digits[2 * i] as u64 | (settled.digits[2 * i + 1] as u64) << 32);
         let size = rounded(&limbs, UNIT);
@@ -120,9 +154,14 @@ pub(crate) fn rounded(limbs: &[u64], unit: i32) -> f64 {
     scaled(head as f64, unit + 64 * (top as i32 - 1))
 }
 
-/// x·2^e; in two steps, because 2^e itself may be no double.
+/// x·2^e for |e| ≤ 2044; in two steps, because 2^e itself may be no double.
 pub(crate) fn scaled(x: f64, e: i32) -> f64 {
-    x * 2f64.powi(e / 2) * 2f64.powi(e - e / 2)
+    x * power(e / 2) * power(e - e / 2)
+}
+
+/// 2^e by its bits; e is clamped to those of normal doubles.
+fn power(e: i32) -> f64 {
+    f64::from_bits(((1023 + e.clamp(-1022, 1023)) as u64) << 52)
 }
 
 #[cfg(test)]

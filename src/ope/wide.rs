@@ -1,6 +1,8 @@
 //! Integers of 512 bits: as much arithmetic as exact sums of products need.
 
 use super::sums::rounded;
+use super::tape::Tape;
+use crate::error::Error;
 
 /// A signed integer of 512 bits in two's complement, the lowest limb first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -22,6 +24,20 @@ impl Wide {
             let (sum, second) = sum.overflowing_add(u64::from(carry));
             (*a, carry) = (sum, first | second);
         }
+    }
+
+    /// Keeps the limbs of its size, and its sign.
+    pub fn keep(&mut self, tape: &mut Tape<'_>) -> Result<(), Error> {
+        let mut negative = self.negative();
+        let mut size = self.magnitude();
+        tape.flag(&mut negative)?;
+        let mut limbs = size.0.iter().rposition(|&l| l != 0).map_or(0, |last| last as u64 + 1);
+        tape.number(&mut limbs, 8)?;
+        for limb in &mut size.0[..limbs as usize] {
+            tape.number(limb, u64::MAX)?;
+        }
+        *self = if negative { size.negated() } else { size };
+        Ok(())
     }
 
     fn negative(&self) -> bool {

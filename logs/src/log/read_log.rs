@@ -74,7 +74,11 @@ pub fn sha256_of_values(blocks: ReadBlocks<'_>) -> Result<String, LogError> {
             feed(&mut columns[at]);
             at += 1;
         };
-        let numbers = |values: &[f64], to: &mut Sha256| values.iter().for_each(|v| to.update(v.to_le_bytes()));
+        let numbers = |values: &[f64], to: &mut Sha256| {
+            for some in values.chunks(512) {
+                to.update(some.iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<u8>>());
+            }
+        };
         let words = |names: &Categories, to: &mut Sha256| {
             for i in 0..names.codes.len() {
                 let name = names.get(i).unwrap_or_default();

@@ -43,6 +43,15 @@ pub enum PolicyError {
         /// The kind of policy.
         method: String,
     },
+    /// The rewards of a policy that knows none.
+    #[error("a policy of kind `{method}` has no reward model: give one that learned from rewards")]
+    NoRewardModel {
+        /// The kind of policy.
+        method: String,
+    },
+    /// A reward model of other features than the policy's.
+    #[error("the reward model and the policy know different features: train both on the same columns")]
+    OtherFeatures,
     /// A recipe that cannot be made.
     #[error("`{name}` does not apply to {algorithm}: {cure}")]
     Recipe {
