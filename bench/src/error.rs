@@ -10,7 +10,7 @@ pub enum Error {
     Library(#[from] neuralcb::Error),
     /// A file could not be written.
     #[error(transparent)]
-    File(#[from] neuralcb_logs::FileError),
+    File(#[from] Box<dyn std::error::Error + Send + Sync>),
     /// No threads.
     #[error("cannot start threads: {0}")]
     Threads(#[from] rayon::ThreadPoolBuildError),

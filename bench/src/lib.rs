@@ -26,7 +26,7 @@ pub mod tasks;
 pub use counts::{Counts, Shape};
 pub use data::Rounds;
 pub use error::Error;
-pub use export::export;
+pub use export::{check_folder, export};
 pub use jobs::{JOBS, Job, job};
 pub use measure::{Measured, Report, measure};
 pub use probes::{PROBES, Probe, run_probe};

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use neuralcb_bench::{JOBS, Job, Measured, Report, export, job, measure};
+use neuralcb_bench::{JOBS, Job, Measured, Report, check_folder, export, job, measure};
+use neuralcb_logs::OutDir;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -51,7 +52,9 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         bar.inc(1);
     };
     if let Some(dir) = &args.export {
-        export(&jobs, dir, &mut begin)?;
+        check_folder(dir)?;
+        let out = OutDir::prepare(dir)?;
+        export(&jobs, &mut begin, &|name, bytes| Ok(out.write(name, bytes)?))?;
         bar.finish_and_clear();
         eprintln!("arrays of {} jobs in {}", jobs.len(), dir.display());
         return Ok(());

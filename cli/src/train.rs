@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use neuralcb::theory::Rule;
+use neuralcb_logs::check_writable;
 use neuralcb_logs::log::{Log, Want};
 use neuralcb_logs::policy::{Algorithm, Mode, Preset, Recipe};
 use neuralcb_logs::train::{Checkpoint, Step, train};
@@ -93,6 +94,7 @@ impl Args {
 
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let (recipe, checkpoint, started) = (args.recipe()?, args.checkpoint()?, Instant::now());
+    check_writable(&args.out)?;
     let log = Log::open(&args.log, &args.log_args.options()?, Want::OUTCOMES)?;
     let mut bar = LogBar::new(&log);
     let policy = train(&log, &recipe, checkpoint.as_ref(), &mut |step| {

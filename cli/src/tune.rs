@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
+use neuralcb_logs::check_writable;
 use neuralcb_logs::log::{Log, Want};
 use neuralcb_logs::policy::{Mode, Preset, Recipe};
 use neuralcb_logs::tune::{HoldOut, TuneOptions, Tuned, tune};
@@ -79,6 +80,7 @@ impl Args {
 
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let (options, started) = (args.options()?, Instant::now());
+    check_writable(&args.out)?;
     let log = Log::open(&args.log, &args.log_args.options()?, Want::OUTCOMES)?;
     let spinner = indicatif::ProgressBar::new_spinner();
     spinner.enable_steady_tick(std::time::Duration::from_millis(200));

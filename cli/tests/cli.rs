@@ -67,6 +67,17 @@ fn reproduce_writes_every_file_and_prints_the_table() {
 }
 
 #[test]
+fn the_other_systems_of_table_1_run_in_the_experiments() {
+    let folder = tempfile::tempdir().unwrap();
+    let systems = "lin-greedy,tab-lcb,tab-greedy,relu-greedy,neural-retrain,uniform";
+    let more = ["out", "--algorithms", systems, "--cell", "2", "--datasets", "quadratic", "--beta", "1"];
+    let output = done(folder.path(), &tiny(&more));
+    for name in ["LinGreedy", "TabLCB", "TabGreedy", "ReLU greedy", "retrained every round"] {
+        assert!(text(&output.stdout).contains(name), "{name} is missing: {}", text(&output.stdout));
+    }
+}
+
+#[test]
 fn the_number_of_threads_changes_no_byte() {
     let folder = tempfile::tempdir().unwrap();
     for preset in ["paper", "released-code"] {

@@ -154,6 +154,10 @@ fn wrong_input_ends_in_one_line_and_leaves_nothing() {
     let said = refused(f, 2, "train bad.csv --out p.safetensors");
     assert!(said.contains("bad.csv") && said.contains("line 3") && said.contains("oops"), "{said}");
     assert_eq!(said.lines().count(), 1);
+    // that the result cannot be written is known before the log is read
+    for work in ["train", "tune"] {
+        assert!(refused(f, 2, &format!("{work} bad.csv --out none/p.safetensors")).contains("none/p.safetensors"));
+    }
     fs::write(f.join("few.csv"), "action,reward,propensity,x\n0,1,0.5,1.0\n").unwrap();
     assert!(refused(f, 2, "tune few.csv --out p.safetensors").contains("tuning needs at least 100"));
     assert!(refused(f, 2, "score nothing.safetensors few.csv --out d.csv").contains("nothing.safetensors"));

@@ -54,6 +54,22 @@ fn schedules_of_the_theorem_or_by_hand_can_be_asked_for() {
 }
 
 #[test]
+fn a_policy_can_be_trained_by_the_theorem_s_schedules() {
+    let folder = tempfile::tempdir().unwrap();
+    let f = folder.path();
+    let log = neuralcb(f, &["simulate", "cosine", "--n", "200", "--out", "log.csv"]);
+    assert_eq!(log.status.code(), Some(0), "{}", text(&log.stderr));
+    let train = |more: &[&str]| neuralcb(f, &[&["train", "log.csv", "--out", "p.safetensors"], more].concat());
+    let output = train(&["--preset", "paper", "--beta", "theory", "--step", "theory"]);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    let beta: f64 = said.split("β ").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap();
+    assert!(beta > 10.0, "the theorem's pessimism is large: {beta}");
+    let output = train(&["--algorithm", "lin-lcb", "--beta", "theory"]);
+    assert!(text(&output.stderr).contains("`beta = theory` does not apply to lin-lcb"), "{}", text(&output.stderr));
+}
+
+#[test]
 fn refusals_are_one_line_with_the_remedy() {
     let folder = tempfile::tempdir().unwrap();
     for (more, want) in [

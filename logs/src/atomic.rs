@@ -35,6 +35,11 @@ pub fn stream<T, E: From<FileError>>(
     Ok(done)
 }
 
+/// Proves that a file can be written before the work starts whose result it will hold; what is there stays as it is.
+pub fn check_writable(path: &Path) -> Result<(), FileError> {
+    Target::open(path).map(drop).map_err(|source| FileError::Write { path: path.to_path_buf(), source })
+}
+
 /// A file that is being written.
 enum Target {
     /// A device or a pipe.
@@ -168,6 +173,20 @@ mod tests {
             fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
         names.sort();
         names
+    }
+
+    #[test]
+    fn whether_a_file_can_be_written_is_known_before_the_work_and_leaves_no_trace() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        check_writable(&path).unwrap();
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+        write(&path, b"old").unwrap();
+        check_writable(&path).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"old");
+        let nowhere = check_writable(&folder.path().join("none/file")).unwrap_err().to_string();
+        assert!(nowhere.contains("none"), "{nowhere}");
+        assert!(check_writable(folder.path()).is_err(), "a folder is no file");
     }
 
     #[test]

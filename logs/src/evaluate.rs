@@ -2,27 +2,21 @@
 //!
 //! The weight of a round is π(a | x)/μ(a | x), where π plays one action (or, uniform, all eligible ones alike) and μ(a | x)
 //! is the log's propensity. The reward model behind DM and DR is another policy's, if one is given that learned from other
-//! rounds. Otherwise it is LinLCB's regression, cross-fitted: rounds are dealt to
-//! folds sixteen neighbours at a time, and a fold is judged by the model of the others, so no round is judged by a model
-//! that has seen it. Two readings of the log (three where its propensities must be estimated), a block at a time.
+//! rounds. Otherwise it is LinLCB's regression, cross-fitted ([`Folds`]), so no round is judged by a model that has seen it.
+//! Two readings of the log (three where its propensities must be estimated), a block at a time.
 //!
 //! Without propensities they are estimated from the log, which is said loudly: every number then rests on a guess of how
 //! the actions were chosen.
 
 use neuralcb::model::{Linear, LinearConfig};
-use neuralcb::ope::{Code, Evaluation, OpeConfig, Report, Sample, Warning};
+use neuralcb::ope::{Code, CrossFit, Evaluation, Folds, OpeConfig, Report, Sample, Warning, samples};
 use neuralcb::policy::{PropensityConfig, estimate_propensities};
-use neuralcb::{Contexts, Encoding, Learner, LoggedData, RewardModel, Seed};
-use rayon::prelude::*;
+use neuralcb::{Contexts, Encoding, Learner, LoggedData, Seed};
 use serde::{Deserialize, Serialize};
-use std::sync::Arc;
 
 use crate::log::{Block, Log, LogError, Preparation, PreparationConfig, ReadLog, Unseen};
 use crate::policy::{Policy, PolicyError};
 use crate::train::read_all;
-
-/// Neighbouring rounds that share a fold.
-const NEIGHBOURS: u64 = 16;
 
 /// Settings of an evaluation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -56,7 +50,7 @@ enum Rewards<'a> {
     /// There is none.
     Unknown,
     /// A model for each fold.
-    Folds(Vec<Arc<dyn RewardModel>>),
+    Folds(CrossFit),
     /// The means of a policy that learned from other rounds.
     Learned(&'a Policy),
 }
@@ -96,8 +90,8 @@ pub fn evaluate(
         let rounds = own.logged(&block)?;
         let mu = propensities(&block, estimated.as_deref(), first)?;
         let target = target(policy, &block, &own, rounds.contexts())?;
-        let means = rewards.means(&block, &own, rounds.contexts(), first)?;
-        evaluation.extend(&samples(&block, &rounds, mu, &target, means.as_deref()))?;
+        let q = rewards.means(&block, &own, rounds.contexts(), first)?;
+        evaluation.extend(&of_block(&block, &rounds, mu, &target, q.as_deref())?)?;
         first += block.n_rounds() as u64;
     }
     let mut report = evaluation.report();
@@ -117,7 +111,7 @@ pub fn weigh(policy: &Policy, model: Option<&Policy>, block: &Block) -> Result<V
     let rounds = own.logged(block)?;
     let target = target(policy, block, own, rounds.contexts())?;
     let means = rewards.means(block, own, rounds.contexts(), 0)?;
-    Ok(samples(block, &rounds, propensities(block, None, 0)?, &target, means.as_deref()))
+    of_block(block, &rounds, propensities(block, None, 0)?, &target, means.as_deref())
 }
 
 /// Refuses a model that needs other features than the policy.
@@ -207,31 +201,15 @@ fn fit_folds(
     own: &Preparation,
     folds: usize,
     progress: &mut dyn FnMut(&'static str),
-) -> Result<Vec<Arc<dyn RewardModel>>, PolicyError> {
-    if folds < 2 {
-        let (range, got) = ("0 or at least 2", folds as f64);
-        return Err(neuralcb::Error::Param { name: "folds", range, got }.into());
-    }
-    let learner = || Linear::new(LinearConfig::default(), own.layout());
-    let mut learners = (0..folds).map(|_| learner()).collect::<Result<Vec<_>, _>>()?;
-    let mut first = 0u64;
+) -> Result<CrossFit, PolicyError> {
+    let learner = |_| Ok(Box::new(Linear::new(LinearConfig::default(), own.layout())?) as Box<dyn Learner>);
+    let mut folds = Folds::new(folds, learner)?;
     for block in log.read() {
         log.go_on()?;
         progress("fitting the reward model");
-        let rounds = own.logged(&block?)?;
-        learners.par_iter_mut().enumerate().for_each(|(fold, learner)| {
-            for t in (0..rounds.n_rounds()).filter(|&t| fold_of(first + t as u64, folds) != fold) {
-                let round = rounds.round(t);
-                learner.observe(round.chosen, round.reward);
-            }
-        });
-        first += rounds.n_rounds() as u64;
+        folds.observe(&own.logged(&block?)?);
     }
-    learners.into_par_iter().map(|mut learner| Ok(learner.model()?)).collect()
-}
-
-fn fold_of(round: u64, folds: usize) -> usize {
-    (round / NEIGHBOURS % folds as u64) as usize
+    Ok(folds.finish()?)
 }
 
 /// π(a | x) of every pair of the log's own contexts.
@@ -260,6 +238,19 @@ fn target(policy: &Policy, block: &Block, own: &Preparation, contexts: &Contexts
     Ok(target)
 }
 
+/// The samples of a block, from π(a | x) and q̂ of every pair.
+fn of_block(
+    block: &Block,
+    rounds: &LoggedData,
+    mu: &[f64],
+    target: &[f64],
+    q: Option<&[f64]>,
+) -> Result<Vec<Sample>, PolicyError> {
+    let mut samples = samples(rounds, mu, target, q)?;
+    samples.iter_mut().enumerate().for_each(|(t, sample)| sample.drop = dropped(block, t));
+    Ok(samples)
+}
+
 impl Rewards<'_> {
     /// q̂ of every pair; `first` is the number of the first round.
     fn means(
@@ -271,27 +262,10 @@ impl Rewards<'_> {
     ) -> Result<Option<Vec<f64>>, PolicyError> {
         match self {
             Rewards::Unknown => Ok(None),
-            Rewards::Folds(models) => Ok(Some(fold_means(models, contexts, first))),
+            Rewards::Folds(models) => Ok(Some(models.means(contexts, first)?)),
             Rewards::Learned(model) => learned_means(model, block, own, contexts).map(Some),
         }
     }
-}
-
-/// q̂ of every pair by the model of its round's fold.
-fn fold_means(models: &[Arc<dyn RewardModel>], contexts: &Contexts, first: u64) -> Vec<f64> {
-    // pieces that lie in one fold each
-    let (step, n) = (NEIGHBOURS as usize, contexts.n_rounds());
-    let lead = (first % NEIGHBOURS) as usize;
-    let piece = |i: usize| (i * step).saturating_sub(lead)..((i + 1) * step - lead).min(n);
-    let score = |i: usize| {
-        let range = piece(i);
-        let pairs = contexts.first_pair(range.end) - contexts.first_pair(range.start);
-        let (mut mean, mut width) = (vec![0.0; pairs], vec![0.0; pairs]);
-        let fold = fold_of(first + range.start as u64, models.len());
-        models[fold].estimate_rounds(contexts, range, &mut mean, &mut width);
-        mean
-    };
-    (0..(lead + n).div_ceil(step)).into_par_iter().flat_map_iter(score).collect()
 }
 
 /// q̂ of every pair by a policy's reward model, which may number actions in another way.
@@ -323,18 +297,4 @@ fn learned_means(
         }
     }
     Ok(means)
-}
-
-/// The samples of a block, from π(a | x) and q̂ of every pair.
-fn samples(block: &Block, rounds: &LoggedData, mu: &[f64], target: &[f64], means: Option<&[f64]>) -> Vec<Sample> {
-    let contexts = rounds.contexts();
-    let of_round = |t: usize| {
-        let pairs = contexts.pairs(t);
-        let chosen = contexts.place(t, rounds.actions()[t] as usize).expect("checked at the door");
-        let sample = Sample::new(target[pairs.start + chosen] / mu[t], rounds.rewards()[t]);
-        let sample = Sample { drop: dropped(block, t), ..sample };
-        let Some(q) = means.map(|means| &means[pairs.clone()]) else { return sample };
-        sample.with_model(q[chosen], q.iter().zip(&target[pairs]).map(|(q, p)| q * p).sum())
-    };
-    (0..rounds.n_rounds()).into_par_iter().map(of_round).collect()
 }

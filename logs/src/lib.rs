@@ -16,7 +16,7 @@ pub mod train;
 mod training;
 pub mod tune;
 
-pub use atomic::OutDir;
+pub use atomic::{OutDir, check_writable};
 pub use error::FileError;
 pub use simulated::write_log;
 pub use table::read_policy_table;

@@ -1,92 +1,106 @@
 //! Cross-fitting: a reward model's values for every round, from models that did not see it.
 //!
-//! Rounds are dealt to folds by number, sixteen neighbours at a time (the same whatever the length of the log). For each fold
-//! a fresh learner reads the rounds of all others, in order, and tells q̂(x_t, a_t) and v̂(x_t) = Σ_a π(a|x_t) q̂(x_t, a) of
-//! its own. Without it the model has seen the very reward that it corrects, and `dr` is biased towards `dm`.
+//! Rounds are dealt to folds by number, sixteen neighbours at a time (the same whatever the length of the log and however it
+//! comes in blocks). For each fold a learner reads the rounds of all others, in order ([`Folds`]), and tells q̂ of its own
+//! ([`CrossFit::means`]), of which [`samples`] makes q̂(x_t, a_t) and v̂(x_t) = Σ_a π(a|x_t) q̂(x_t, a). Without it the model has
+//! seen the very reward that it corrects, and `dr` is biased towards `dm`.
+
+use std::sync::Arc;
 
 use rayon::prelude::*;
 
 use super::sample::Sample;
-use crate::data::LoggedData;
+use crate::data::{Contexts, LoggedData};
 use crate::error::{Column, Error, at_least};
-use crate::model::Learner;
+use crate::model::{Learner, RewardModel};
 
 /// Neighbouring rounds that share a fold.
-const NEIGHBOURS: usize = 16;
+const NEIGHBOURS: u64 = 16;
 
-/// The values of models that did not see the round.
-#[derive(Debug, Clone, PartialEq, Default)]
+fn fold_of(round: u64, folds: usize) -> usize {
+    (round / NEIGHBOURS % folds as u64) as usize
+}
+
+/// The models of all folds in training.
+pub struct Folds {
+    learners: Vec<Box<dyn Learner>>,
+    /// Rounds read so far.
+    first: u64,
+}
+
+impl Folds {
+    /// At the start of a log; `learner` makes the learner of a fold.
+    pub fn new(folds: usize, learner: impl Fn(usize) -> Result<Box<dyn Learner>, Error>) -> Result<Self, Error> {
+        at_least("folds", 2, "at least 2", folds)?;
+        Ok(Folds { learners: (0..folds).map(learner).collect::<Result<_, _>>()?, first: 0 })
+    }
+
+    /// Reads the rounds that follow.
+    pub fn observe(&mut self, rounds: &LoggedData) {
+        let (first, folds) = (self.first, self.learners.len());
+        self.learners.par_iter_mut().enumerate().for_each(|(fold, learner)| {
+            for t in (0..rounds.n_rounds()).filter(|&t| fold_of(first + t as u64, folds) != fold) {
+                let round = rounds.round(t);
+                learner.observe(round.chosen, round.reward);
+            }
+        });
+        self.first += rounds.n_rounds() as u64;
+    }
+
+    /// What was learned.
+    pub fn finish(self) -> Result<CrossFit, Error> {
+        let models = self.learners.into_par_iter().map(|mut learner| learner.model()).collect::<Result<_, _>>()?;
+        Ok(CrossFit { models })
+    }
+}
+
+/// For each fold a model that has not seen it.
 pub struct CrossFit {
-    /// q̂(x_t, a_t) of every round.
-    pub q: Vec<f64>,
-    /// v̂(x_t) of every round.
-    pub v: Vec<f64>,
+    models: Vec<Arc<dyn RewardModel>>,
 }
 
-/// Fits `folds` models and tells q and v of every round. `target` holds π(a|x) of every pair, in the order of
-/// `log.contexts()`; `learner` makes the learner of a fold at its start.
-pub fn cross_fit<F>(log: &LoggedData, target: &[f64], folds: usize, learner: F) -> Result<CrossFit, Error>
-where
-    F: Fn(usize) -> Result<Box<dyn Learner>, Error> + Sync,
-{
-    at_least("folds", 2, "at least 2", folds)?;
-    at_least("rounds in the log", NEIGHBOURS * folds, "at least 16 per fold", log.n_rounds())?;
-    check_target(log, target)?;
-    let n = log.n_rounds();
-    let fold_of = |t: usize| t / NEIGHBOURS % folds;
-    let fit = |fold: usize| {
-        let mut learner = learner(fold)?;
-        for t in (0..n).filter(|&t| fold_of(t) != fold) {
-            let round = log.round(t);
-            learner.observe(round.chosen, round.reward);
+impl CrossFit {
+    /// q̂ of every pair by the model of its round's fold; `first` is the number of the first round in the log.
+    pub fn means(&self, contexts: &Contexts, first: u64) -> Result<Vec<f64>, Error> {
+        if let Some(model) = self.models.iter().find(|m| m.layout() != contexts.layout()) {
+            return Err(Error::Layout { expected: model.layout(), got: contexts.layout() });
         }
-        learner.model()
-    };
-    let models = (0..folds).into_par_iter().map(fit).collect::<Result<Vec<_>, Error>>()?;
-    let contexts = log.contexts();
-    if let Some(model) = models.iter().find(|m| m.layout() != contexts.layout()) {
-        return Err(Error::Layout { expected: model.layout(), got: contexts.layout() });
-    }
-    let score = |start: usize| {
-        let rounds = start..(start + NEIGHBOURS).min(n);
-        let first = contexts.first_pair(rounds.start);
-        let pairs = contexts.first_pair(rounds.end) - first;
-        let (mut mean, mut width) = (vec![0.0; pairs], vec![0.0; pairs]);
-        models[fold_of(start)].estimate_rounds(contexts, rounds.clone(), &mut mean, &mut width);
-        let of_round = |t: usize| {
-            let pairs = contexts.pairs(t);
-            let chosen = contexts.place(t, log.actions()[t] as usize).expect("checked at the door");
-            let q = &mean[pairs.start - first..pairs.end - first];
-            (q[chosen], q.iter().zip(&target[pairs]).map(|(q, p)| q * p).sum::<f64>())
+        // pieces that lie in one fold each
+        let (n, step, lead) = (contexts.n_rounds(), NEIGHBOURS as usize, (first % NEIGHBOURS) as usize);
+        let piece = |i: usize| (i * step).saturating_sub(lead)..((i + 1) * step - lead).min(n);
+        let score = |i: usize| {
+            let piece = piece(i);
+            let pairs = contexts.first_pair(piece.end) - contexts.first_pair(piece.start);
+            let (mut mean, mut width) = (vec![0.0; pairs], vec![0.0; pairs]);
+            let fold = fold_of(first + piece.start as u64, self.models.len());
+            self.models[fold].estimate_rounds(contexts, piece, &mut mean, &mut width);
+            mean
         };
-        rounds.map(of_round).collect::<Vec<_>>()
-    };
-    let starts: Vec<usize> = (0..n).step_by(NEIGHBOURS).collect();
-    let (q, v) = starts.into_par_iter().flat_map_iter(score).unzip();
-    Ok(CrossFit { q, v })
+        Ok((0..(lead + n).div_ceil(step)).into_par_iter().flat_map_iter(score).collect())
+    }
 }
 
-/// The samples of a log with propensities for a target policy that plays pair i with probability `target[i]`.
-pub fn samples(log: &LoggedData, target: &[f64], model: Option<&CrossFit>) -> Result<Vec<Sample>, Error> {
-    let Some(propensities) = log.propensities() else { return Err(Error::NoPropensities) };
-    check_target(log, target)?;
-    let n = log.n_rounds();
-    for (what, got) in [
-        ("q of the model, one per round", model.map(|m| m.q.len())),
-        ("v of the model, one per round", model.map(|m| m.v.len())),
+/// The samples of rounds for a target policy that plays pair i of their contexts with probability `target[i]`. `mu` are the
+/// propensities of the logged actions, `q` a reward model's q̂ of every pair.
+pub fn samples(rounds: &LoggedData, mu: &[f64], target: &[f64], q: Option<&[f64]>) -> Result<Vec<Sample>, Error> {
+    let (contexts, n) = (rounds.contexts(), rounds.n_rounds());
+    for (what, expected, got) in [
+        ("propensities, one per round", n, mu.len()),
+        ("q of the model, one per pair", contexts.n_pairs(), q.map_or(contexts.n_pairs(), <[f64]>::len)),
     ] {
-        if let Some(got) = got.filter(|&got| got != n) {
-            return Err(Error::Shape { what, expected: n, got });
+        if got != expected {
+            return Err(Error::Shape { what, expected, got });
         }
     }
-    let contexts = log.contexts();
-    let sample = |t: usize| {
-        let chosen = contexts.place(t, log.actions()[t] as usize).expect("checked at the door");
-        let weight = target[contexts.first_pair(t) + chosen] / propensities[t];
-        let sample = Sample::new(weight, log.rewards()[t]);
-        model.map_or(sample, |m| sample.with_model(m.q[t], m.v[t]))
+    check_target(rounds, target)?;
+    let of_round = |t: usize| {
+        let pairs = contexts.pairs(t);
+        let chosen = contexts.place(t, rounds.actions()[t] as usize).expect("checked at the door");
+        let sample = Sample::new(target[pairs.start + chosen] / mu[t], rounds.rewards()[t]);
+        let Some(q) = q.map(|q| &q[pairs.clone()]) else { return sample };
+        sample.with_model(q[chosen], q.iter().zip(&target[pairs]).map(|(q, p)| q * p).sum())
     };
-    Ok((0..n).map(sample).collect())
+    Ok((0..n).into_par_iter().map(of_round).collect())
 }
 
 fn check_target(log: &LoggedData, target: &[f64]) -> Result<(), Error> {
@@ -111,10 +125,9 @@ fn check_target(log: &LoggedData, target: &[f64]) -> Result<(), Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::{Contexts, Eligible, Encoding, Layout, Pair};
-    use crate::model::{Linear, LinearConfig, RewardModel};
+    use crate::data::{Eligible, Encoding, Layout, Pair};
+    use crate::model::{Linear, LinearConfig};
     use std::ops::Range;
-    use std::sync::Arc;
 
     const LAYOUT: Layout = Layout { dim: 1, n_actions: 2, encoding: Encoding::Disjoint };
 
@@ -157,43 +170,65 @@ mod tests {
         }
     }
 
+    fn cross_fit(log: &LoggedData, folds: usize, learner: impl Fn() -> Box<dyn Learner>) -> CrossFit {
+        let mut fit = Folds::new(folds, |_| Ok(learner())).unwrap();
+        fit.observe(log);
+        fit.finish().unwrap()
+    }
+
     #[test]
     fn no_round_is_judged_by_a_model_that_saw_it() {
         let log = log(103);
-        let fit = cross_fit(&log, &[0.5; 206], 5, |_| Ok(Box::new(Memory::default()))).unwrap();
-        assert_eq!((fit.q, fit.v), (vec![0.0; 103], vec![0.0; 103]));
+        let fit = cross_fit(&log, 5, || Box::new(Memory::default()));
+        let samples = samples(&log, &[0.5; 103], &[0.5; 206], Some(&fit.means(log.contexts(), 0).unwrap())).unwrap();
+        assert!(samples.len() == 103 && samples.iter().all(|s| s.q == Some(0.0) && s.v == Some(0.0)));
     }
 
     #[test]
     fn values_are_those_of_a_model_trained_on_the_other_folds() {
         let (log, target) = (log(64), [0.25, 0.75].repeat(64));
-        let learner = || Linear::new(LinearConfig::default(), LAYOUT).unwrap();
-        let fit = cross_fit(&log, &target, 2, |_| Ok(Box::new(learner()))).unwrap();
+        let learner = || Box::new(Linear::new(LinearConfig::default(), LAYOUT).unwrap());
+        let fit = cross_fit(&log, 2, || learner());
         let mut by_hand = learner();
         for t in (0..64).filter(|t| t / 16 % 2 == 1) {
             by_hand.observe(log.round(t).chosen, log.round(t).reward);
         }
         let q = by_hand.model().unwrap().estimate(log.contexts()).unwrap().mean;
+        let samples = samples(&log, &[0.5; 64], &target, Some(&fit.means(log.contexts(), 0).unwrap())).unwrap();
         for t in [0, 7, 15, 32, 40] {
             let chosen = log.actions()[t] as usize;
-            assert_eq!(fit.q[t], q[2 * t + chosen]);
-            assert_eq!(fit.v[t], 0.25 * q[2 * t] + 0.75 * q[2 * t + 1]);
+            assert_eq!(samples[t].q, Some(q[2 * t + chosen]));
+            assert_eq!(samples[t].v, Some(0.25 * q[2 * t] + 0.75 * q[2 * t + 1]));
         }
-        let samples = samples(&log, &target, Some(&fit)).unwrap();
         assert_eq!((samples[1].weight, samples[2].weight), (1.5, 0.5));
-        assert_eq!((samples[1].q, samples[1].v), (Some(fit.q[1]), Some(fit.v[1])));
+    }
+
+    #[test]
+    fn a_log_in_blocks_is_judged_as_one_in_one_piece() {
+        let log = log(103);
+        let learner = |_| Ok(Box::new(Linear::new(LinearConfig::default(), LAYOUT)?) as Box<dyn Learner>);
+        let cuts = [0, 5, 40, 48, 103];
+        let (mut whole, mut blocks) = (Folds::new(3, learner).unwrap(), Folds::new(3, learner).unwrap());
+        whole.observe(&log);
+        cuts.windows(2).for_each(|cut| blocks.observe(&log.slice(cut[0]..cut[1])));
+        let (whole, blocks) = (whole.finish().unwrap(), blocks.finish().unwrap());
+        let mut pieces = Vec::new();
+        for cut in cuts.windows(2) {
+            pieces.extend(blocks.means(log.slice(cut[0]..cut[1]).contexts(), cut[0] as u64).unwrap());
+        }
+        assert_eq!(pieces, whole.means(log.contexts(), 0).unwrap());
     }
 
     #[test]
     fn targets_that_are_no_probabilities_are_refused() {
         let log = log(64);
-        let refuse = |target: &[f64]| samples(&log, target, None).unwrap_err().to_string();
+        let refuse = |target: &[f64]| samples(&log, &[0.5; 64], target, None).unwrap_err().to_string();
         assert_eq!(refuse(&[1.0; 3]), "target probabilities, one per pair: expected 128, got 3");
         assert_eq!(
             refuse(&[1.0; 128]),
             "round 0, target policy's probability: must be 1 in sum over the actions, got 2"
         );
-        let fit = cross_fit(&log, &[0.5; 128], 5, |_| Ok(Box::new(Memory::default())));
-        assert_eq!(fit.unwrap_err().to_string(), "`rounds in the log` must be at least 16 per fold, got 64");
+        let few = Folds::new(1, |_| Ok(Box::new(Memory::default()))).err().unwrap();
+        assert_eq!(few.to_string(), "`folds` must be at least 2, got 1");
     }
 }

@@ -1,7 +1,7 @@
 //! Off-policy evaluation: what a policy would have earned, from a log that another policy made.
 //!
 //! Every round of the log becomes a [`Sample`]: the importance weight w = π(a|x)/μ(a|x), the reward r and, where a reward
-//! model is at hand ([`cross_fit()`]), its values q̂ of the logged action and v̂ of the target policy. An [`Evaluation`] reads
+//! model is at hand ([`Folds`]), its values q̂ of the logged action and v̂ of the target policy. An [`Evaluation`] reads
 //! samples in blocks and writes a [`Report`]: the value by each [`Estimator`], with every [`Interval`] that makes sense for
 //! it, compared with the policy that made the log, a verdict in words, and warnings that name their cure.
 //!
@@ -46,7 +46,7 @@ mod weights;
 mod wide;
 
 pub use config::{Estimator, Interval, OpeConfig};
-pub use cross_fit::{CrossFit, cross_fit, samples};
+pub use cross_fit::{CrossFit, Folds, samples};
 pub use evaluation::{Evaluation, evaluate};
 pub use report::{Answer, Bounded, Code, Difference, Estimate, Report, Verdict, Warning};
 pub use sample::Sample;

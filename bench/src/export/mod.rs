@@ -11,34 +11,32 @@ use std::fs;
 use std::path::Path;
 
 use neuralcb::{Contexts, Estimates};
-use neuralcb_logs::OutDir;
 
 use crate::data::Rounds;
 use crate::error::Error;
 use crate::jobs::{Job, Work};
 use crate::npy::{Element, encode};
 
+/// Writes a file by its name within the folder of the export.
+pub type Write<'a> = &'a dyn Fn(&str, &[u8]) -> Result<(), Box<dyn std::error::Error + Send + Sync>>;
+
 /// Writes the arrays of the jobs; `begin` is told of each job before it starts.
-///
-/// The folder may hold arrays of earlier exports, which are replaced, and nothing else.
-pub fn export(jobs: &[&'static Job], dir: &Path, begin: &mut dyn FnMut(&Job)) -> Result<(), Error> {
+pub fn export(jobs: &[&'static Job], begin: &mut dyn FnMut(&Job), write: Write<'_>) -> Result<(), Error> {
     if let Some(job) = jobs.iter().find(|job| !job.has_arrays()) {
         return Err(Error::NoArrays { name: job.name });
     }
-    refuse_others(dir)?;
-    let out = OutDir::prepare(dir)?;
     for job in jobs {
         begin(job);
         if let Work::Task { export: Some(export), .. } = job.work {
-            export(&Folder { out: &out, job: job.name })?;
+            export(&Folder { write, job: job.name })?;
         }
     }
     Ok(())
 }
 
-/// Refuses a folder with anything in it but arrays in folders named as jobs. What cannot be read is left to
-/// [`OutDir::prepare`] to refuse.
-fn refuse_others(dir: &Path) -> Result<(), Error> {
+/// Refuses a folder with anything in it but arrays of earlier exports, which will be replaced. What cannot be read is left to
+/// the writer to refuse.
+pub fn check_folder(dir: &Path) -> Result<(), Error> {
     let entries = |dir: &Path| fs::read_dir(dir).into_iter().flatten().flatten().map(|e| e.path()).collect::<Vec<_>>();
     let occupied = |found: &Path| Err(Error::Occupied { folder: dir.to_path_buf(), found: found.to_path_buf() });
     for path in entries(dir) {
@@ -55,14 +53,14 @@ fn refuse_others(dir: &Path) -> Result<(), Error> {
 
 /// The folder of one job.
 pub(crate) struct Folder<'a> {
-    out: &'a OutDir,
+    write: Write<'a>,
     job: &'static str,
 }
 
 impl Folder<'_> {
     /// Writes one array.
     fn write<T: Element>(&self, name: &str, shape: &[usize], data: &[T]) -> Result<(), Error> {
-        Ok(self.out.write(&format!("{}/{name}.npy", self.job), &encode(shape, data))?)
+        Ok((self.write)(&format!("{}/{name}.npy", self.job), &encode(shape, data))?)
     }
 
     /// Writes the chosen vectors and the rewards under that name.
