@@ -147,7 +147,7 @@ impl<T: Scalar> ScoreDiagonal<'_, T> {
         } else {
             net.wide_product::<T, A, N, true>(first, wide);
         }
-        let widths = net.wide_contract::<T, A, N, true>(&weights.rest, rest, wide);
+        let widths = net.wide_contract::<T, A, N, true>(rest, wide);
         for ((_, place), width) in rows.iter().zip(&widths) {
             self.width[*place] = width.wide();
         }
@@ -158,7 +158,7 @@ impl<T: Scalar> ScoreDiagonal<'_, T> {
             } else {
                 net.wide_product::<T, A, N, false>(first, wide);
             }
-            let means = net.wide_contract::<T, A, N, false>(&weights.rest, rest, wide);
+            let means = net.wide_contract::<T, A, N, false>(rest, wide);
             for ((_, place), mean) in rows.iter().zip(&means) {
                 self.mean[*place] = mean.wide();
             }

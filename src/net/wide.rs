@@ -32,8 +32,6 @@ pub(crate) struct Wide<T> {
     f: Tile<T>,
     /// s·W_L, set by [`Net::wide_begin`].
     output: Vec<T>,
-    /// −1/m times Σ δx̂ and Σ δx̂·x̂ of the first layer, set by [`Net::wide_pass`].
-    means: [Tile<T>; 2],
 }
 
 /// One hidden layer; one tile per unit.
@@ -82,7 +80,6 @@ impl<T: Scalar> Wide<T> {
             product: tiles(m),
             f: zero_tile(),
             output: vec![T::ZERO; m],
-            means: [zero_tile(); 2],
         }
     }
 
@@ -321,18 +318,14 @@ impl Net {
         store::<T, A, N>(sum, &mut layers[0].sum);
     }
 
-    /// Forward and backward pass from z_1 on: f, and the factors of ∇f but δz_1, which [`Net::wide_contract`] forms in
-    /// registers.
+    /// Forward and backward pass from z_1 on: f, and the factors of ∇f.
     #[inline(always)]
     pub(crate) fn wide_pass<T: Scalar, A: Arch, const N: usize>(&self, rest: &[T], wide: &mut Wide<T>) {
         let sums = self.wide_forward::<T, A, N>(rest, wide);
-        let sums = self.wide_backward::<T, A, N>(rest, sums, wide);
-        let means = self.delta_means::<T, A, N>(sums);
-        store::<T, A, N>(means[0], &mut wide.means[0]);
-        store::<T, A, N>(means[1], &mut wide.means[1]);
+        self.wide_backward::<T, A, N>(rest, sums, wide);
     }
 
-    /// As [`Net::wide_pass`], with δz_1, but the factors δ are those of ∇ Σ_r e_r f_r with e = weight·(f − reward), which is
+    /// As [`Net::wide_pass`], but the factors δ are those of ∇ Σ_r e_r f_r with e = weight·(f − reward), which is
     /// returned.
     #[inline(always)]
     pub(super) fn wide_train<T: Scalar, A: Arch, const N: usize>(
@@ -350,8 +343,7 @@ impl Net {
             store::<T, A, N>(mul::<T, A, N>(e, load::<T, A, N>(delta)), delta);
         }
         let sums = [mul::<T, A, N>(e, sums[0]), mul::<T, A, N>(e, sums[1])];
-        let sums = self.wide_backward::<T, A, N>(rest, sums, wide);
-        self.wide_delta::<T, A, N>(0, rest, sums, wide);
+        self.wide_backward::<T, A, N>(rest, sums, wide);
         e
     }
 
@@ -364,26 +356,20 @@ impl Net {
         self.wide_last::<T, A, N>(rest, wide)
     }
 
-    /// All other δ but δz_1; returns the two sums of the first layer.
+    /// All other δ.
     #[inline(always)]
     fn wide_backward<T: Scalar, A: Arch, const N: usize>(
         &self,
         rest: &[T],
         mut sums: [Reg<A, T, N>; 2],
         wide: &mut Wide<T>,
-    ) -> [Reg<A, T, N>; 2] {
-        for l in (1..self.layers.len()).rev() {
+    ) {
+        for l in (0..self.layers.len()).rev() {
             self.wide_delta::<T, A, N>(l, rest, sums, wide);
-            sums = self.wide_back::<T, A, N>(l - 1, rest, wide);
+            if l > 0 {
+                sums = self.wide_back::<T, A, N>(l - 1, rest, wide);
+            }
         }
-        sums
-    }
-
-    /// −1/m times each of the two sums.
-    #[inline(always)]
-    fn delta_means<T: Scalar, A: Arch, const N: usize>(&self, sums: [Reg<A, T, N>; 2]) -> [Reg<A, T, N>; 2] {
-        let minus_inv_m = splat::<T, A, N>(T::of(-1.0 / self.config.width as f64));
-        [mul::<T, A, N>(sums[0], minus_inv_m), mul::<T, A, N>(sums[1], minus_inv_m)]
     }
 
     /// z_l → x̂_l (centred and scaled where there is a layer norm), in place in `normal`; returns 1/√(var + ε).
@@ -533,12 +519,16 @@ impl Net {
     ) {
         let Some(gain) = self.layers[l].gain else { return };
         let (m, own) = (self.config.width, &mut wide.layers[l]);
-        let (inv_std, means) = (load::<T, A, N>(&own.inv_std), self.delta_means::<T, A, N>(sums));
+        let minus_inv_m = splat::<T, A, N>(T::of(-1.0 / m as f64));
+        let inv_std = load::<T, A, N>(&own.inv_std);
+        let mean = mul::<T, A, N>(sums[0], minus_inv_m);
+        let mean_both = mul::<T, A, N>(sums[1], minus_inv_m);
         let (gain, delta_y) = (&rest[gain..gain + m], &own.delta_y[..m]);
         let (normal, delta_z) = (&own.normal[..m], &mut own.delta_z[..m]);
         for i in 0..m {
-            let (delta, x) = (load::<T, A, N>(&delta_y[i]), load::<T, A, N>(&normal[i]));
-            store::<T, A, N>(delta_z_of::<T, A, N>(gain[i], delta, x, means, inv_std), &mut delta_z[i]);
+            let centred = madd::<T, A, N>(splat::<T, A, N>(gain[i]), load::<T, A, N>(&delta_y[i]), mean);
+            let centred = madd::<T, A, N>(load::<T, A, N>(&normal[i]), mean_both, centred);
+            store::<T, A, N>(mul::<T, A, N>(inv_std, centred), &mut delta_z[i]);
         }
     }
 
@@ -554,21 +544,17 @@ impl Net {
     }
 
     /// Σ over all parameters of c·g, or √(Σ c·g²) if `SQUARE`, for each row: with c = 1/Λ the width, with c = θ the mean
-    /// of a linear model on ∇f. The part of W_1 comes in `product`; `own` are the weights that are not W_1, `rest` their c.
+    /// of a linear model on ∇f. The part of W_1 comes in `product`.
     #[inline(always)]
     pub(crate) fn wide_contract<T: Scalar, A: Arch, const N: usize, const SQUARE: bool>(
         &self,
-        own: &[T],
         rest: &[T],
         wide: &mut Wide<T>,
     ) -> [T; ROWS] {
         let m = self.config.width;
-        let Wide { layers, product: buffer, squares, means, .. } = wide;
+        let Wide { layers, product: buffer, squares, .. } = wide;
         let zero = splat::<T, A, N>(T::ZERO);
         let (mut weights, mut vectors, mut output) = (zero, zero, zero);
-        let means = [load::<T, A, N>(&means[0]), load::<T, A, N>(&means[1])];
-        let gains = self.layers[0].gain.map(|gain| &own[gain..gain + m]);
-        let outputs = &rest[self.output..self.output + m];
         for l in 0..self.layers.len() {
             let layer = &self.layers[l];
             if l > 0 {
@@ -577,43 +563,35 @@ impl Net {
             }
             let own = &layers[l];
             let (delta_z, delta_y, buffer) = (&own.delta_z()[..m], &own.delta_y[..m], &buffer[..m]);
-            let (inv_std, h, is_last) = (load::<T, A, N>(&own.inv_std), &own.h[..m], l + 1 == self.layers.len());
-            let u = |i: usize| match gains {
-                Some(gains) if l == 0 => {
-                    let (delta, x) = (load::<T, A, N>(&delta_y[i]), load::<T, A, N>(&own.normal[i]));
-                    delta_z_of::<T, A, N>(gains[i], delta, x, means, inv_std)
-                }
-                _ => load::<T, A, N>(&delta_z[i]),
-            };
             if let Some(at) = layer.bias {
-                for (i, &c) in rest[at..at + m].iter().enumerate() {
-                    vectors = term::<T, A, N, SQUARE>(u(i), splat::<T, A, N>(c), vectors);
+                for (u, &c) in delta_z.iter().zip(&rest[at..at + m]) {
+                    vectors = term::<T, A, N, SQUARE>(load::<T, A, N>(u), splat::<T, A, N>(c), vectors);
                 }
             }
             if let (Some(gain), Some(offset)) = (layer.gain, layer.offset) {
                 let (gain, offset, normal) = (&rest[gain..gain + m], &rest[offset..offset + m], &own.normal[..m]);
                 for i in 0..m {
-                    weights = term::<T, A, N, SQUARE>(u(i), load::<T, A, N>(&buffer[i]), weights);
+                    let (u, c) = (load::<T, A, N>(&delta_z[i]), load::<T, A, N>(&buffer[i]));
+                    weights = term::<T, A, N, SQUARE>(u, c, weights);
                     // δy²·(c_offset + c_gain·x̂²), or without squares
                     let x = load::<T, A, N>(&normal[i]);
                     let x = if SQUARE { mul::<T, A, N>(x, x) } else { x };
                     let c = madd::<T, A, N>(splat::<T, A, N>(gain[i]), x, splat::<T, A, N>(offset[i]));
                     vectors = term::<T, A, N, SQUARE>(load::<T, A, N>(&delta_y[i]), c, vectors);
-                    if is_last {
-                        output = term::<T, A, N, SQUARE>(load::<T, A, N>(&h[i]), splat::<T, A, N>(outputs[i]), output);
-                    }
                 }
             } else {
                 for i in 0..m {
-                    weights = term::<T, A, N, SQUARE>(u(i), load::<T, A, N>(&buffer[i]), weights);
-                    if is_last {
-                        output = term::<T, A, N, SQUARE>(load::<T, A, N>(&h[i]), splat::<T, A, N>(outputs[i]), output);
-                    }
+                    let (u, c) = (load::<T, A, N>(&delta_z[i]), load::<T, A, N>(&buffer[i]));
+                    weights = term::<T, A, N, SQUARE>(u, c, weights);
                 }
             }
         }
         let scale = self.output_scale::<T>();
         let scale = splat::<T, A, N>(if SQUARE { scale * scale } else { scale });
+        let last = &layers[self.layers.len() - 1];
+        for (h, &c) in last.h.iter().zip(&rest[self.output..self.output + m]) {
+            output = term::<T, A, N, SQUARE>(load::<T, A, N>(h), splat::<T, A, N>(c), output);
+        }
         let bias = splat::<T, A, N>(self.output_bias.map_or(T::ZERO, |at| rest[at]));
         let sum = add::<T, A, N>(add::<T, A, N>(weights, vectors), bias);
         let sum = madd::<T, A, N>(output, scale, sum);
@@ -622,19 +600,6 @@ impl Net {
         store::<T, A, N>(sum, &mut out);
         out.as_flattened().try_into().expect("two vectors")
     }
-}
-
-/// δz = (g·δy − mean of δx̂ − x̂·mean of δx̂·x̂)/σ of one unit; `means` have their sign.
-#[inline(always)]
-fn delta_z_of<T: Scalar, A: Arch, const N: usize>(
-    gain: T,
-    delta_y: Reg<A, T, N>,
-    normal: Reg<A, T, N>,
-    means: [Reg<A, T, N>; 2],
-    inv_std: Reg<A, T, N>,
-) -> Reg<A, T, N> {
-    let centred = madd::<T, A, N>(splat::<T, A, N>(gain), delta_y, means[0]);
-    mul::<T, A, N>(inv_std, madd::<T, A, N>(normal, means[1], centred))
 }
 
 /// The tiles, or their squares.
