@@ -11,6 +11,7 @@ use neuralcb_logs::log::{
     Schema, Values, sha256_of_values,
 };
 use neuralcb_logs::policy::{Policy, PolicyError, Recipe};
+use rayon::prelude::*;
 
 type Failure = Box<dyn std::error::Error>;
 
@@ -63,10 +64,9 @@ impl Rounds {
         let (k, d) = (self.n_actions, self.dim);
         let rounds = first..(first + BLOCK).min(self.n_rounds());
         let x = &self.x[rounds.start * k * d..rounds.end * k * d];
-        let mut columns = vec![Vec::with_capacity(rounds.len() * k); d];
-        for row in x.chunks_exact(d) {
-            row.iter().zip(&mut columns).for_each(|(&v, column)| column.push(f64::from(v)));
-        }
+        // on all threads, as the binding does
+        let columns: Vec<Vec<f64>> =
+            (0..d).into_par_iter().map(|j| x.iter().skip(j).step_by(d).map(|&v| f64::from(v)).collect()).collect();
         let names = |codes: Vec<u32>| Categories { codes, names: self.actions() };
         let outcome = self.outcome.as_ref();
         Block {
