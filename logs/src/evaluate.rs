@@ -202,6 +202,10 @@ fn fit_folds(
     folds: usize,
     progress: &mut dyn FnMut(&'static str),
 ) -> Result<CrossFit, PolicyError> {
+    if folds < 2 {
+        let (range, got) = ("0 or at least 2", folds as f64);
+        return Err(neuralcb::Error::Param { name: "folds", range, got }.into());
+    }
     let learner = |_| Ok(Box::new(Linear::new(LinearConfig::default(), own.layout())?) as Box<dyn Learner>);
     let mut folds = Folds::new(folds, learner)?;
     for block in log.read() {

@@ -35,14 +35,19 @@ def _shape(array: NDArray[Any]) -> str:
     return "×".join(str(n) for n in array.shape) or "a single value"
 
 
+def numbers(values: ArrayLike, what: str) -> NDArray[np.float64]:
+    """An array of float64; a view where it is that already."""
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise NeuralcbError(f"`{what}` must be numbers: {error}") from error
+
+
 def vector(values: ArrayLike | None, what: str) -> NDArray[np.float64] | None:
     """One number for each round, as float64; a view where it is that already."""
     if values is None:
         return None
-    try:
-        array = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise NeuralcbError(f"`{what}` must be numbers: {error}") from error
+    array = numbers(values, what)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim != 1:

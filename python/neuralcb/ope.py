@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import _neuralcb
-from ._input import _labels, vector
+from ._input import _labels, numbers, vector
 from ._neuralcb import NeuralcbError
 from ._progress import Progress, progress_bar
 
@@ -277,10 +277,7 @@ def _values(
     """One number for each round, or one for each action of each round; a view where they are float64 already."""
     if values is None:
         return None
-    try:
-        array = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise NeuralcbError(f"`{what}` must be numbers: {error}") from error
+    array = numbers(values, what)
     if array.ndim == 3 and array.shape[2] == 1:
         array = array[:, :, 0]
     elif array.ndim == 3:
