@@ -37,7 +37,7 @@ pub mod archive;
 pub mod bandit;
 mod data;
 mod error;
-#[allow(unsafe_code)] // vector instructions, in `linalg::simd` alone
+#[allow(unsafe_code)] // vector instructions and where numbers lie, in `linalg::simd` alone
 mod linalg;
 pub mod model;
 pub mod net;

@@ -26,6 +26,7 @@ mod neural;
 mod neural_linear;
 mod rbf;
 mod refit;
+mod replay;
 mod scorer;
 mod tabular;
 

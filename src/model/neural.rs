@@ -18,13 +18,14 @@ use rand::Rng;
 use serde::{Deserialize, Serialize};
 
 use super::lambda::{Covariance, Lambda};
+use super::replay::Replay;
 use super::scorer::Scorer;
 use super::{Learner, RewardModel};
 use crate::archive::{Archive, Keep};
 use crate::data::{Layout, Pair};
 use crate::error::{Error, at_least, positive};
 use crate::linalg::scalar::Scalar;
-use crate::linalg::simd::{Arch, Job, dispatch, prefetch};
+use crate::linalg::simd::{Arch, Job, dispatch};
 use crate::net::optim::Stepper;
 use crate::net::{Batch, Net, NetConfig, Optimiser, Params, Tangents, Towards};
 use crate::seed::{Seed, Stream};
@@ -107,38 +108,9 @@ pub struct Neural<T> {
     t: usize,
     seed: Seed,
     batches: Stream,
+    /// What batches are drawn from; S-mode keeps nothing.
     replay: Replay,
     work: Work<T>,
-}
-
-/// The chosen pairs of all rounds so far; B-mode draws from them, S-mode keeps none.
-#[derive(Debug, Clone, Default)]
-struct Replay {
-    x: Vec<f32>,
-    blocks: Vec<u32>,
-    rewards: Vec<f64>,
-}
-
-impl Replay {
-    fn archive(&mut self, layout: Layout, archive: &mut Archive) -> Result<(), Error> {
-        archive.list("replay.context", layout.dim, &mut self.x)?;
-        archive.list("replay.block", 1, &mut self.blocks)?;
-        archive.list("replay.reward", 1, &mut self.rewards)?;
-        if let Some(bad) = self.blocks.iter().find(|&&b| b as usize >= layout.n_blocks()) {
-            let (name, want) = ("replay.block".to_owned(), format!("below {}", layout.n_blocks()));
-            return Err(Error::Array { name, want, got: bad.to_string() });
-        }
-        for got in [self.x.len() / layout.dim, self.blocks.len()] {
-            if got != self.rewards.len() {
-                return Err(Error::Shape {
-                    what: "rounds that batches are drawn from",
-                    expected: self.rewards.len(),
-                    got,
-                });
-            }
-        }
-        Ok(())
-    }
 }
 
 /// Memory that every step uses again.
@@ -184,7 +156,7 @@ impl<T: Scalar> Neural<T> {
             t: 0,
             seed,
             batches: seed.stream("batches"),
-            replay: Replay::default(),
+            replay: Replay::new(layout),
             work: Work {
                 one: Tangents::new(&net, 1),
                 batch: Batch::new(&net, rows),
@@ -245,31 +217,31 @@ impl<T: Scalar> Neural<T> {
     #[inline(always)]
     fn step_batch<A: Arch>(&mut self) {
         self.sort_batch();
-        let Work { batch, sorted, starts, ahead, .. } = &mut self.work;
-        let d = self.layout.dim;
+        let (replay, Work { batch, sorted, starts, ahead, .. }) = (&self.replay, &mut self.work);
         for (row, &i) in sorted.iter().enumerate() {
-            let i = i as usize;
-            batch.set::<A>(&self.net, row, &self.replay.x[i * d..(i + 1) * d], self.replay.rewards[i]);
+            let (x, reward) = replay.round(i as usize);
+            batch.set::<A>(&self.net, row, x, reward);
         }
         let blocks =
             || starts.windows(2).map(|w| w[0] as usize..w[1] as usize).enumerate().filter(|(_, r)| !r.is_empty());
-        // The next batch's rows are asked for a few at a time, while this one's are computed.
-        let (Replay { x, rewards, .. }, last) = (&self.replay, self.replay.rewards.len() - 1);
-        self.net.batch_gradient::<T, A>(&self.weights, blocks(), batch, |rows| {
-            for &i in ahead[rows].iter().filter(|_| x.len() >= CACHED) {
+        // The next batch's rows are asked for a few at a time, while this one's are computed: as many as can be on their
+        // way at once.
+        let mut next = if replay.is_cached() { &[] } else { &ahead[..] }.chunks(ahead.len().div_ceil(batch.pauses()));
+        let meanwhile = &mut || {
+            for &i in next.next().unwrap_or_default() {
                 // the round that comes next is not here yet
-                let i = (i as usize).min(last);
-                prefetch(&x[i * d..(i + 1) * d]);
-                prefetch(&rewards[i..=i]);
+                replay.prefetch((i as usize).min(replay.len() - 1));
             }
-        });
-        self.net.batch_step::<T, A>(blocks(), batch, self.stepper.begin(self.t, &mut self.weights));
+        };
+        self.net.batch_gradient::<T, A>(&self.weights, blocks(), batch, meanwhile);
+        let step = self.stepper.begin(self.t, &mut self.weights);
+        self.net.batch_step::<T, A>(blocks(), batch, step, meanwhile);
     }
 
     /// Draws the rounds of a batch from all rounds so far, with replacement, and a batch ahead of `next_n` rounds.
     #[inline(always)]
     fn draw_batch(&mut self, next_n: usize) {
-        let n = self.replay.rewards.len();
+        let n = self.replay.len();
         let Work { drawn, ahead, ahead_of, .. } = &mut self.work;
         if *ahead_of != n {
             draw(&mut self.batches, n, ahead);
@@ -288,7 +260,7 @@ impl<T: Scalar> Neural<T> {
             sorted.copy_from_slice(drawn);
             return;
         }
-        let block = |i: u32| self.replay.blocks[i as usize] as usize;
+        let block = |i: u32| self.replay.block(i as usize);
         starts.fill(0);
         drawn.iter().for_each(|&i| starts[block(i)] += 1);
         let mut end = 0;
@@ -303,9 +275,6 @@ impl<T: Scalar> Neural<T> {
         }
     }
 }
-
-/// Numbers of a log that a second cache of 512 kB holds: fewer need not be asked for ahead.
-const CACHED: usize = 1 << 16;
 
 /// Fills `rounds` with draws from 0..n, with replacement.
 #[inline(always)]
@@ -335,7 +304,7 @@ impl<T: Scalar> Job for Observe<'_, '_, T> {
         match neural.config.mode {
             Mode::Single => neural.step_single::<A>(chosen, reward),
             Mode::Batch { steps, .. } => {
-                let n = neural.replay.rewards.len();
+                let n = neural.replay.len();
                 for step in 1..=steps {
                     neural.draw_batch(if step < steps { n } else { n + 1 });
                     neural.step_batch::<A>();
@@ -353,9 +322,7 @@ impl<T: Scalar> Learner for Neural<T> {
     fn observe(&mut self, chosen: Pair<'_>, reward: f64) {
         self.t += 1;
         if self.config.mode != Mode::Single {
-            self.replay.x.extend_from_slice(chosen.x);
-            self.replay.blocks.push(self.layout.block(chosen.action) as u32);
-            self.replay.rewards.push(reward);
+            self.replay.push(chosen.x, self.layout.block(chosen.action), reward);
         }
         dispatch(Observe { neural: self, chosen, reward });
     }
@@ -371,8 +338,8 @@ impl<T: Scalar> Learner for Neural<T> {
         archive.array("rounds", &[1], &mut t)?;
         self.t = t[0] as usize;
         if let Mode::Batch { steps, .. } = self.config.mode {
-            self.replay.archive(self.layout, archive)?;
-            let (expected, got) = (self.t, self.replay.rewards.len());
+            self.replay.archive(archive)?;
+            let (expected, got) = (self.t, self.replay.len());
             if expected != got {
                 return Err(Error::Shape { what: "rounds that batches are drawn from", expected, got });
             }
@@ -446,9 +413,7 @@ mod tests {
                 let weights = Net::new(config.net.clone(), layout).unwrap().pack(&initial).unwrap();
                 let mut model = Neural::<f64>::with_weights(config.clone(), layout, Seed::new(0), weights).unwrap();
                 for (i, (x, action, reward)) in rounds.iter().enumerate() {
-                    model.replay.x.extend_from_slice(x);
-                    model.replay.blocks.push(layout.block(*action) as u32);
-                    model.replay.rewards.push(*reward);
+                    model.replay.push(x, layout.block(*action), *reward);
                     model.work.drawn[i] = i as u32;
                 }
                 for _ in 0..3 {

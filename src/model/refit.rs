@@ -202,8 +202,8 @@ impl<T: Scalar> Job for Fit<'_, T> {
                     }
                 }
                 t += 1;
-                refit.net.batch_gradient::<T, A>(&weights, blocks.iter().cloned(), batch, |_| ());
-                refit.net.batch_step::<T, A>(blocks.iter().cloned(), batch, stepper.begin(t, &mut weights));
+                refit.net.batch_gradient::<T, A>(&weights, blocks.iter().cloned(), batch, &mut || ());
+                refit.net.batch_step::<T, A>(blocks.iter().cloned(), batch, stepper.begin(t, &mut weights), &mut || ());
             }
         }
         refit.weights = weights;

@@ -8,7 +8,8 @@ use super::{RewardModel, RowGroup, row_groups};
 use crate::data::{Contexts, Encoding, Layout};
 use crate::error::Error;
 use crate::linalg::scalar::Scalar;
-use crate::linalg::simd::{Arch, Job, LANES, dispatch, prefetch};
+use crate::linalg::simd::memory::prefetch;
+use crate::linalg::simd::{Arch, Job, LANES, dispatch};
 use crate::net::{Net, Params, ROWS, TALL_ROWS, Tall, Wide};
 
 /// A frozen neural model. Its mean is the network's output, or the ridge regression on its gradient.
@@ -132,11 +133,7 @@ impl<T: Scalar> ScoreDiagonal<'_, T> {
         if net.is_tall() {
             net.tall_to_z::<T, A, N>((tall, 0), at, wide);
         } else {
-            let mut x = [rows[0].0; ROWS];
-            for (x, row) in x.iter_mut().zip(rows) {
-                *x = row.0;
-            }
-            wide.set_rows::<A, N>(net, &x[..rows.len()]);
+            wide.set_rows::<A, N>(net, rows);
             net.wide_project::<T, A, N>(net.block(&weights.first, block), wide);
         }
         net.wide_pass::<T, A, N>(&weights.rest, wide);

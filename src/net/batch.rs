@@ -71,6 +71,11 @@ impl<T: Scalar> Batch<T> {
         self.rewards[row] = T::of(reward);
     }
 
+    /// How often a step calls what is to be done meanwhile: before each product, and before each tile of rows.
+    pub(crate) fn pauses(&self) -> usize {
+        self.rewards.len().div_ceil(ROWS) + 2
+    }
+
     fn clear_sums(&mut self) {
         for layer in &mut self.layers {
             for sums in [&mut layer.bias, &mut layer.gain, &mut layer.offset] {
@@ -84,17 +89,18 @@ impl<T: Scalar> Batch<T> {
 
 impl Net {
     /// The gradient of the batch's loss, whose rows are sorted by block; `blocks` gives the rows of each block that
-    /// has any. What it leaves in `batch` is for [`Net::batch_step`]. Before the rows of each tile pass, `meanwhile` is
-    /// told of them.
+    /// has any. What it leaves in `batch` is for [`Net::batch_step`]. Both call `meanwhile` now and then, together
+    /// [`Batch::pauses`] times.
     #[inline(always)]
     pub(crate) fn batch_gradient<T: Scalar, A: Arch>(
         &self,
         weights: &Params<T>,
         blocks: impl Iterator<Item = (usize, Range<usize>)>,
         batch: &mut Batch<T>,
-        mut meanwhile: impl FnMut(Range<usize>),
+        meanwhile: &mut impl FnMut(),
     ) {
         let (ld, n) = (self.ld, batch.rewards.len());
+        meanwhile();
         for (block, rows) in blocks {
             let input = &batch.input[rows.start * self.n_in..rows.end * self.n_in];
             let z = &mut batch.layers[0].z[rows.start * ld..rows.end * ld];
@@ -105,7 +111,7 @@ impl Net {
         let mut start = 0;
         while start < n {
             let end = (start + ROWS).min(n);
-            meanwhile(start..end);
+            meanwhile();
             if end - start > LANES {
                 self.batch_tile::<T, A, 2>(&weights.rest, start..end, batch);
             } else {
@@ -121,8 +127,8 @@ impl Net {
         let inv_n = T::of(1.0 / rewards.len() as f64);
         // lanes without a row have weight 0
         let (mut y, mut weight) = (zero_tile::<T>(), zero_tile::<T>());
-        y.as_flattened_mut()[..rows.len()].copy_from_slice(&rewards[rows.clone()]);
-        weight.as_flattened_mut()[..rows.len()].fill(inv_n);
+        y.0.as_flattened_mut()[..rows.len()].copy_from_slice(&rewards[rows.clone()]);
+        weight.0.as_flattened_mut()[..rows.len()].fill(inv_n);
         let own = rows.start * self.ld..rows.end * self.ld;
 
         let sum = rows_to_units::<T, A, N>(&layers[0].z[own.clone()], self.ld, &mut wide.layers[0].h);
@@ -162,7 +168,9 @@ impl Net {
         blocks: impl Iterator<Item = (usize, Range<usize>)>,
         batch: &mut Batch<T>,
         mut step: Step<'_, T>,
+        meanwhile: &mut impl FnMut(),
     ) {
+        meanwhile();
         let (ld, Batch { input, layers, output, output_bias, grad, .. }) = (self.ld, batch);
         let mut next = 0;
         for (block, rows) in blocks {
@@ -212,7 +220,7 @@ fn totals<T: Scalar, A: Arch>(tiles: &[Tile<T>], out: &mut [T]) {
     for (tiles, out) in tiles.chunks(LANES).zip(out.chunks_exact_mut(LANES)) {
         let mut block = [A::zero::<T>(); LANES];
         for (v, tile) in block.iter_mut().zip(tiles) {
-            *v = A::add(A::load(&tile[0]), A::load(&tile[1]));
+            *v = A::add(A::load(&tile.0[0]), A::load(&tile.0[1]));
         }
         let mut sum = A::zero();
         for v in A::transpose(block) {

@@ -14,8 +14,10 @@ use crate::linalg::simd::{Arch, Job, LANES, Lanes, lanes, lanes_mut};
 /// Rows side by side.
 pub(crate) const ROWS: usize = 2 * LANES;
 
-/// One number of each row.
-pub(super) type Tile<T> = [Lanes<T>; 2];
+/// One number of each row, on the borders of cache lines: a vector that lies across one is two accesses.
+#[derive(Debug, Clone, Copy)]
+#[repr(align(64))]
+pub(super) struct Tile<T>(pub(super) [Lanes<T>; 2]);
 
 /// One number of each of 8·N rows, in registers.
 pub(super) type Reg<A, T, const N: usize> = [<A as Arch>::V<T>; N];
@@ -56,7 +58,7 @@ impl<T: Scalar> WideLayer<T> {
 }
 
 pub(super) fn zero_tile<T: Scalar>() -> Tile<T> {
-    [[T::ZERO; LANES]; 2]
+    Tile([[T::ZERO; LANES]; 2])
 }
 
 impl<T: Scalar> Wide<T> {
@@ -83,14 +85,14 @@ impl<T: Scalar> Wide<T> {
         }
     }
 
-    /// Takes up to 8·N contexts as inputs; lanes without a row repeat the last one.
+    /// Takes up to 8·N contexts, which come with their places, as inputs; lanes without a row repeat the last one.
     #[inline(always)]
-    pub(crate) fn set_rows<A: Arch, const N: usize>(&mut self, net: &Net, rows: &[&[f32]]) {
-        let last = rows[rows.len() - 1];
+    pub(crate) fn set_rows<A: Arch, const N: usize>(&mut self, net: &Net, rows: &[(&[f32], usize)]) {
+        let (last, _) = rows[rows.len() - 1];
         for half in 0..N {
             let mut own = [last; LANES];
             for (own, row) in own.iter_mut().zip(rows.iter().skip(half * LANES)) {
-                *own = row;
+                *own = row.0;
             }
             transpose_in::<T, A>(&own, &mut self.input, half);
         }
@@ -107,7 +109,7 @@ impl<T: Scalar> Wide<T> {
 
     /// f of each row.
     pub(crate) fn f(&self) -> &[T] {
-        self.f.as_flattened()
+        self.f.0.as_flattened()
     }
 }
 
@@ -118,7 +120,7 @@ fn transpose_in<T: Scalar, A: Arch>(rows: &[&[f32]; LANES], tiles: &mut [Tile<T>
     if d < LANES {
         for (lane, row) in rows.iter().enumerate() {
             for (tile, &x) in tiles.iter_mut().zip(*row) {
-                tile[half][lane] = T::of_f32(x);
+                tile.0[half][lane] = T::of_f32(x);
             }
         }
         return;
@@ -133,7 +135,7 @@ fn transpose_in<T: Scalar, A: Arch>(rows: &[&[f32]; LANES], tiles: &mut [Tile<T>
         }
         let block = A::transpose(block);
         for (v, tile) in block.into_iter().zip(&mut tiles[at..at + LANES]) {
-            A::store(v, &mut tile[half]);
+            A::store(v, &mut tile.0[half]);
         }
         at += LANES;
     }
@@ -159,7 +161,7 @@ pub(super) fn rows_to_units<T: Scalar, A: Arch, const N: usize>(
             let block = A::transpose(block);
             for (v, unit) in block.into_iter().zip(units.iter_mut()) {
                 sum[half] = A::add(sum[half], v);
-                A::store(v, &mut unit[half]);
+                A::store(v, &mut unit.0[half]);
             }
         }
     }
@@ -175,7 +177,7 @@ pub(super) fn units_to_rows<T: Scalar, A: Arch, const N: usize>(units: &[Tile<T>
         for half in 0..N {
             let mut block = [A::zero::<T>(); LANES];
             for (v, unit) in block.iter_mut().zip(units) {
-                *v = A::load(&unit[half]);
+                *v = A::load(&unit.0[half]);
             }
             let block = A::transpose(block);
             for r in 0..LANES.min(n - half * LANES) {
@@ -189,7 +191,7 @@ pub(super) fn units_to_rows<T: Scalar, A: Arch, const N: usize>(units: &[Tile<T>
 pub(super) fn load<T: Scalar, A: Arch, const N: usize>(tile: &Tile<T>) -> Reg<A, T, N> {
     let mut out = [A::zero::<T>(); N];
     for k in 0..N {
-        out[k] = A::load(&tile[k]);
+        out[k] = A::load(&tile.0[k]);
     }
     out
 }
@@ -197,7 +199,7 @@ pub(super) fn load<T: Scalar, A: Arch, const N: usize>(tile: &Tile<T>) -> Reg<A,
 #[inline(always)]
 pub(super) fn store<T: Scalar, A: Arch, const N: usize>(v: Reg<A, T, N>, tile: &mut Tile<T>) {
     for k in 0..N {
-        A::store(v[k], &mut tile[k]);
+        A::store(v[k], &mut tile.0[k]);
     }
 }
 
@@ -252,7 +254,6 @@ impl<T: Scalar, const N: usize, const TRANSPOSED: bool> Job for Product<'_, T, N
         /// Outputs at a time: twelve sums, two inputs and a weight nearly fill the sixteen registers.
         const MOST: usize = 6;
         let Product { x, w, ld, z, .. } = self;
-        let (step_in, step_out) = if TRANSPOSED { (1, ld) } else { (ld, 1) };
         // blocks of nearly equal size, so that none has too few sums to hide the latency of an addition
         let blocks = z.len().div_ceil(MOST);
         let (size, longer) = (z.len() / blocks, z.len() % blocks);
@@ -260,14 +261,13 @@ impl<T: Scalar, const N: usize, const TRANSPOSED: bool> Job for Product<'_, T, N
         let mut start = 0;
         for block in 0..blocks {
             let end = start + size + usize::from(block < longer);
-            let (w, z) = (&w[start * step_out..], &mut z[start..end]);
             sum = match end - start {
-                6 => product_block::<T, A, N, 6>(x, w, step_in, step_out, z, sum),
-                5 => product_block::<T, A, N, 5>(x, w, step_in, step_out, z, sum),
-                4 => product_block::<T, A, N, 4>(x, w, step_in, step_out, z, sum),
-                3 => product_block::<T, A, N, 3>(x, w, step_in, step_out, z, sum),
-                2 => product_block::<T, A, N, 2>(x, w, step_in, step_out, z, sum),
-                _ => product_block::<T, A, N, 1>(x, w, step_in, step_out, z, sum),
+                6 => product_block::<T, A, N, 6, TRANSPOSED>(x, w, ld, start, z, sum),
+                5 => product_block::<T, A, N, 5, TRANSPOSED>(x, w, ld, start, z, sum),
+                4 => product_block::<T, A, N, 4, TRANSPOSED>(x, w, ld, start, z, sum),
+                3 => product_block::<T, A, N, 3, TRANSPOSED>(x, w, ld, start, z, sum),
+                2 => product_block::<T, A, N, 2, TRANSPOSED>(x, w, ld, start, z, sum),
+                _ => product_block::<T, A, N, 1, TRANSPOSED>(x, w, ld, start, z, sum),
             };
             start = end;
         }
@@ -275,31 +275,50 @@ impl<T: Scalar, const N: usize, const TRANSPOSED: bool> Job for Product<'_, T, N
     }
 }
 
+/// The outputs start..start + B.
 #[inline(always)]
-fn product_block<T: Scalar, A: Arch, const N: usize, const B: usize>(
+fn product_block<T: Scalar, A: Arch, const N: usize, const B: usize, const TRANSPOSED: bool>(
     x: &[Tile<T>],
     w: &[T],
-    step_in: usize,
-    step_out: usize,
+    ld: usize,
+    start: usize,
     z: &mut [Tile<T>],
     mut sum: Reg<A, T, N>,
 ) -> Reg<A, T, N> {
     let mut sums = [[A::zero::<T>(); N]; B];
-    for (i, x) in x.iter().enumerate() {
-        let x = load::<T, A, N>(x);
-        let w = &w[i * step_in..i * step_in + (B - 1) * step_out + 1];
-        for b in 0..B {
-            let w = A::splat(w[b * step_out]);
-            for k in 0..N {
-                sums[b][k] = A::madd(w, x[k], sums[b][k]);
+    if TRANSPOSED {
+        let w = &w[start * ld..];
+        for (i, x) in x.iter().enumerate() {
+            let x = load::<T, A, N>(x);
+            let w = &w[i..i + (B - 1) * ld + 1];
+            for b in 0..B {
+                add_product::<T, A, N>(w[b * ld], x, &mut sums[b]);
+            }
+        }
+    } else {
+        // chunks of one length, so that the bounds are checked once and not for every input
+        assert!(start + B <= ld && x.len() <= w.len() / ld);
+        for (x, w) in x.iter().zip(w.chunks_exact(ld)) {
+            let x = load::<T, A, N>(x);
+            let w = &w[start..start + B];
+            for b in 0..B {
+                add_product::<T, A, N>(w[b], x, &mut sums[b]);
             }
         }
     }
-    for b in 0..B {
-        sum = add::<T, A, N>(sum, sums[b]);
-        store::<T, A, N>(sums[b], &mut z[b]);
+    for (own, z) in sums.into_iter().zip(&mut z[start..start + B]) {
+        sum = add::<T, A, N>(sum, own);
+        store::<T, A, N>(own, z);
     }
     sum
+}
+
+#[inline(always)]
+fn add_product<T: Scalar, A: Arch, const N: usize>(w: T, x: Reg<A, T, N>, sum: &mut Reg<A, T, N>) {
+    let w = A::splat(w);
+    for k in 0..N {
+        sum[k] = A::madd(w, x[k], sum[k]);
+    }
 }
 
 impl Net {
@@ -378,18 +397,15 @@ impl Net {
         let inv_m = splat::<T, A, N>(T::of(1.0 / self.config.width as f64));
         let eps = splat::<T, A, N>(T::of(super::tangent::LAYER_NORM_EPS));
         let mean = mul::<T, A, N>(load::<T, A, N>(&own.sum), inv_m);
-        let (h, normal) = (&own.h, &mut own.normal);
         // two sums, so that neither waits for its own last addition
         let (mut even, mut odd) = (splat::<T, A, N>(T::ZERO), splat::<T, A, N>(T::ZERO));
-        for (h, normal) in h.chunks(2).zip(normal.chunks_mut(2)) {
-            let centred = sub::<T, A, N>(load::<T, A, N>(&h[0]), mean);
-            even = madd::<T, A, N>(centred, centred, even);
-            store::<T, A, N>(centred, &mut normal[0]);
-            if let ([_, h], [_, normal]) = (h, normal) {
-                let centred = sub::<T, A, N>(load::<T, A, N>(h), mean);
-                odd = madd::<T, A, N>(centred, centred, odd);
-                store::<T, A, N>(centred, normal);
-            }
+        let ((h, last), (normal, last_normal)) = (own.h.as_chunks(), own.normal.as_chunks_mut());
+        for ([h, next], [normal, next_normal]) in h.iter().zip(normal) {
+            even = centre::<T, A, N>(h, mean, normal, even);
+            odd = centre::<T, A, N>(next, mean, next_normal, odd);
+        }
+        for (h, normal) in last.iter().zip(last_normal) {
+            even = centre::<T, A, N>(h, mean, normal, even);
         }
         let variance = madd::<T, A, N>(add::<T, A, N>(even, odd), inv_m, eps);
         let inv_std = div::<T, A, N>(splat::<T, A, N>(T::ONE), sqrt::<T, A, N>(variance));
@@ -598,8 +614,21 @@ impl Net {
         let sum = if SQUARE { sqrt::<T, A, N>(sum) } else { sum };
         let mut out = zero_tile();
         store::<T, A, N>(sum, &mut out);
-        out.as_flattened().try_into().expect("two vectors")
+        out.0.as_flattened().try_into().expect("two vectors")
     }
+}
+
+/// z − mean, stored; returns sum + (z − mean)².
+#[inline(always)]
+fn centre<T: Scalar, A: Arch, const N: usize>(
+    z: &Tile<T>,
+    mean: Reg<A, T, N>,
+    centred: &mut Tile<T>,
+    sum: Reg<A, T, N>,
+) -> Reg<A, T, N> {
+    let own = sub::<T, A, N>(load::<T, A, N>(z), mean);
+    store::<T, A, N>(own, centred);
+    madd::<T, A, N>(own, own, sum)
 }
 
 /// The tiles, or their squares.

@@ -6,6 +6,7 @@
 //! sum is fixed by the source, so results do not depend on the number of threads; they are the same with all
 //! instruction sets that have fused multiply-add, and may differ in the last bits from those without.
 
+pub(crate) mod memory;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod x86;
 
@@ -254,22 +255,6 @@ macro_rules! arch {
 arch!(Avx2, with_avx2, "avx2");
 #[cfg(target_arch = "x86_64")]
 arch!(Avx512, with_avx512, "avx-512");
-
-/// Asks for the memory of a slice's first and last cache lines ahead of its use; changes no result.
-#[inline(always)]
-pub(crate) fn prefetch<T>(slice: &[T]) {
-    #[cfg(target_arch = "x86_64")]
-    if let (Some(first), Some(last)) = (slice.first(), slice.last()) {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: a prefetch reads nothing that the program sees; SSE is part of the target.
-        unsafe {
-            _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(first).cast());
-            _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(last).cast());
-        }
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = slice;
-}
 
 /// Work that is compiled once per instruction set. `run` must be `#[inline(always)]`.
 pub(crate) trait Job {

@@ -1,0 +1,79 @@
+//! Where numbers lie: lists on borders of 32 bytes in large pages, and memory that is asked for ahead of its use.
+
+use std::mem::MaybeUninit;
+use std::ops::Range;
+
+use super::LANES;
+
+/// A growing list of f32 in lines of eight. A line lies on a border of 32 bytes, so that it is within one cache line;
+/// from some megabytes on the list asks for large pages, because reads from all over it would miss the processor's
+/// table of small ones.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Lines(Vec<Line>);
+
+#[derive(Debug, Clone, Copy, Default)]
+#[repr(C, align(32))]
+struct Line([f32; LANES]);
+
+impl Lines {
+    /// Lines.
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The numbers of some lines.
+    #[inline(always)]
+    pub(crate) fn get(&self, lines: Range<usize>) -> &[f32] {
+        let lines = &self.0[lines];
+        // SAFETY: a line is eight f32 without padding, so that many lie there, initialised, for as long as `lines` does.
+        unsafe { std::slice::from_raw_parts(lines.as_ptr().cast(), lines.len() * LANES) }
+    }
+
+    /// Adds `n` lines of zeros, to be filled.
+    pub(crate) fn add(&mut self, n: usize) -> &mut [f32] {
+        let start = self.0.len();
+        if start + n > self.0.capacity() {
+            let mut larger = Vec::with_capacity((start + n).max(2 * start));
+            ask_for_large_pages(larger.spare_capacity_mut());
+            larger.extend_from_slice(&self.0);
+            self.0 = larger;
+        }
+        self.0.resize(start + n, Line::default());
+        let lines = &mut self.0[start..];
+        // SAFETY: as in `get`; `lines` is the only borrow, and any f32 may stand in a line.
+        unsafe { std::slice::from_raw_parts_mut(lines.as_mut_ptr().cast(), lines.len() * LANES) }
+    }
+}
+
+/// Asks that memory which nothing was written to yet be given in pages of 2 MB; does nothing where there are none.
+fn ask_for_large_pages<T>(memory: &mut [MaybeUninit<T>]) {
+    #[cfg(target_os = "linux")]
+    {
+        const LARGE: usize = 1 << 21;
+        let (from, bytes) = (memory.as_mut_ptr().cast::<u8>(), size_of_val(memory));
+        let (start, end) = (from.addr().next_multiple_of(LARGE), (from.addr() + bytes) / LARGE * LARGE);
+        if start < end {
+            // SAFETY: start..end is whole pages within `memory`, and the advice changes nothing that stands in them. A
+            // kernel that refuses leaves them as they are.
+            unsafe { libc::madvise(from.wrapping_add(start - from.addr()).cast(), end - start, libc::MADV_HUGEPAGE) };
+        }
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = memory;
+}
+
+/// Asks for the memory of a slice's first and last cache lines ahead of its use; changes no result.
+#[inline(always)]
+pub(crate) fn prefetch<T>(slice: &[T]) {
+    #[cfg(target_arch = "x86_64")]
+    if let (Some(first), Some(last)) = (slice.first(), slice.last()) {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: a prefetch reads nothing that the program sees; SSE is part of the target.
+        unsafe {
+            _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(first).cast());
+            _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(last).cast());
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = slice;
+}
