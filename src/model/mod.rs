@@ -47,7 +47,7 @@ pub use tabular::{Tabular, TabularConfig};
 use crate::archive::Archive;
 use crate::data::{Contexts, Eligible, Encoding, Layout, Pair};
 use crate::error::Error;
-use crate::net::NetConfig;
+use crate::net::{NetConfig, TALL_ROWS};
 use crate::seed::Seed;
 
 /// Mean and width of every pair of some contexts, in the order of the pairs.
@@ -83,7 +83,7 @@ pub trait RewardModel: Send + Sync {
         out.width.resize(contexts.n_pairs(), 0.0);
         let mut blocks = Vec::new();
         let (mut mean, mut width) = (&mut out.mean[..], &mut out.width[..]);
-        let step = (PAIRS_PER_BLOCK / self.layout().n_actions).max(1);
+        let step = rounds_per_block(self.layout().n_actions);
         for start in (0..contexts.n_rounds()).step_by(step) {
             let rounds = start..(start + step).min(contexts.n_rounds());
             let pairs = contexts.first_pair(rounds.end) - contexts.first_pair(rounds.start);
@@ -98,8 +98,11 @@ pub trait RewardModel: Send + Sync {
     }
 }
 
-/// Pairs that one thread estimates at a time. Fixed, so that results do not depend on the number of threads.
-const PAIRS_PER_BLOCK: usize = 1024;
+/// Rounds that one thread estimates at a time: as many as wide inputs are multiplied together, but from 1,024 to 4,096
+/// pairs. Fixed, so that results do not depend on the number of threads.
+fn rounds_per_block(n_actions: usize) -> usize {
+    TALL_ROWS.min(4096 / n_actions).max(1024 / n_actions).max(1)
+}
 
 /// A model in training.
 pub trait Learner: Send {
