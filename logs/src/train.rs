@@ -52,6 +52,7 @@ pub fn train(
 
 /// What a recipe makes of a log, before anything is learned.
 pub(crate) fn prepare(log: &dyn ReadLog, recipe: &Recipe, progress: Progress<'_>) -> Result<Description, PolicyError> {
+    recipe.check_names()?;
     progress(Step::Preparing);
     let (preparation, summary) = Preparation::fit(log, &recipe.preparation)?;
     let lambda_0 = recipe.asks_lambda_0().map(|depth| lambda_0(log, &preparation, depth)).transpose()?;

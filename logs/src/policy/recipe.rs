@@ -332,7 +332,7 @@ impl Recipe {
     }
 
     /// Refuses settings that the algorithm has no use for.
-    fn check_names(&self) -> Result<(), PolicyError> {
+    pub(crate) fn check_names(&self) -> Result<(), PolicyError> {
         use Algorithm::{
             Constant, KernLcb, LinGreedy, LinLcb, NeuralGreedy, NeuralLinGreedy, NeuralLinLcb, NeuralRetrain, Neuralcb,
             ReluGreedy, TabLcb,
