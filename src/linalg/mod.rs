@@ -1,7 +1,7 @@
 //! Numbers in bulk: the only room that names the linear-algebra crate or the processor.
 //!
 //! * [`scalar`]: the two number types, f32 for the network's work and f64 for its proof;
-//! * [`simd`]: run-time choice of the processor's vector instructions;
+//! * [`simd`]: run-time choice of the processor's vector instructions, and where numbers lie in memory;
 //! * [`dense`]: the small fused products the network is made of;
 //! * [`gemm`]: products of ordinary matrices;
 //! * [`acos`]: arccos without a call;
