@@ -18,7 +18,7 @@ use crate::error::Error;
 use crate::linalg::cholesky::{Cholesky, add_gram};
 use crate::linalg::scalar::Scalar;
 use crate::linalg::simd::Arch;
-use crate::net::{FactorRows, Net, Tangents};
+use crate::net::{FactorRows, Growth, Net, Tangents};
 
 /// The form of Λ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -113,6 +113,20 @@ impl<T: Scalar> Lambda<T> {
         }
     }
 
+    /// Whether it is the full matrix.
+    pub(crate) fn is_exact(&self) -> bool {
+        !matches!(self, Lambda::Diagonal(_))
+    }
+
+    /// A diagonal handed over to a step, which lets it grow as [`Lambda::add`] would.
+    #[inline(always)]
+    pub(crate) fn growth(&mut self, net: &Net, block: usize, action: usize) -> Option<Growth<'_, T>> {
+        let Lambda::Diagonal(d) = self else { return None };
+        let s = T::of(d.scale_squared);
+        let (first, rest) = d.parts_mut(net, block, action);
+        Some(Growth { first, rest, s })
+    }
+
     /// Λ ← Λ + φφᵀ for the first row of the tangents; the reward is kept where a ridge regression needs it.
     #[inline(always)]
     pub(crate) fn add<A: Arch>(&mut self, net: &Net, tangents: &Tangents<T>, block: usize, action: usize, reward: f64) {
@@ -198,9 +212,14 @@ impl<T: Scalar> Diagonal<T> {
         action: usize,
         e: T,
     ) {
+        let (first, rest) = self.parts_mut(net, block, action);
+        net.accumulate::<T, A, SQUARE>(tangents, e, first, rest);
+    }
+
+    fn parts_mut(&mut self, net: &Net, block: usize, action: usize) -> (&mut [T], &mut [T]) {
         let (block, part) = if self.by_action { (action, action) } else { (block, 0) };
         let rest = &mut self.rest[part * net.rest_len()..(part + 1) * net.rest_len()];
-        net.accumulate::<T, A, SQUARE>(tangents, e, net.block_mut(&mut self.first, block), rest);
+        (net.block_mut(&mut self.first, block), rest)
     }
 
     /// The coefficients over W_1 and over the rest that belong to a block and action.

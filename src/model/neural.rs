@@ -27,7 +27,7 @@ use crate::error::{Error, at_least, positive};
 use crate::linalg::scalar::Scalar;
 use crate::linalg::simd::{Arch, Job, dispatch};
 use crate::net::optim::Stepper;
-use crate::net::{Batch, Net, NetConfig, Optimiser, Params, Tangents, Towards};
+use crate::net::{Batch, Net, NetConfig, Optimiser, Params, Round, Tangents, Towards};
 use crate::seed::{Seed, Stream};
 
 /// What the network is trained on in each round.
@@ -204,13 +204,27 @@ impl<T: Scalar> Neural<T> {
         self.lambda.add::<A>(&self.net, &self.work.one, block, chosen.action, reward);
     }
 
-    /// The step of S-mode, from ∇f in `work.one`.
+    /// The step of S-mode; Λ learns of the round on the way, if it is to before the step.
     #[inline(always)]
     fn step_single<A: Arch>(&mut self, chosen: Pair<'_>, reward: f64) {
-        let block = self.layout.block(chosen.action);
-        let e = self.work.one.f()[0] - T::of(reward);
+        let Pair { x, action } = chosen;
+        let (block, before) = (self.layout.block(action), self.config.order == UpdateOrder::BeforeStep);
+        let exact = before && self.lambda.is_exact();
+        let in_memory = exact || !self.net.is_small();
+        if in_memory {
+            self.tangents_of::<A>(chosen);
+        }
+        if exact {
+            self.update_lambda::<A>(chosen, reward);
+        }
+        let growth = if before { self.lambda.growth(&self.net, block, action) } else { None };
         let step = self.stepper.begin(self.t, &mut self.weights);
-        self.net.step_one::<T, A>(&mut self.work.one, block, e, step);
+        if in_memory {
+            let e = self.work.one.f()[0] - T::of(reward);
+            self.net.step_one::<T, A>(&self.work.one, block, e, step, growth);
+        } else {
+            self.net.single_step::<T, A>(Round { x, block, reward }, step, growth);
+        }
     }
 
     /// One step of B-mode on the rounds in `work.drawn`.
@@ -297,13 +311,13 @@ impl<T: Scalar> Job for Observe<'_, '_, T> {
     #[inline(always)]
     fn run<A: Arch>(self) {
         let Observe { neural, chosen, reward } = self;
-        neural.tangents_of::<A>(chosen);
-        if neural.config.order == UpdateOrder::BeforeStep {
-            neural.update_lambda::<A>(chosen, reward);
-        }
         match neural.config.mode {
             Mode::Single => neural.step_single::<A>(chosen, reward),
             Mode::Batch { steps, .. } => {
+                if neural.config.order == UpdateOrder::BeforeStep {
+                    neural.tangents_of::<A>(chosen);
+                    neural.update_lambda::<A>(chosen, reward);
+                }
                 let n = neural.replay.len();
                 for step in 1..=steps {
                     neural.draw_batch(if step < steps { n } else { n + 1 });

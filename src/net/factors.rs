@@ -4,10 +4,18 @@
 use std::ops::Range;
 
 use super::optim::Step;
-use super::{Factor, Net, Tangents};
+use super::{Net, Tangents};
 use crate::linalg::cholesky;
 use crate::linalg::scalar::Scalar;
-use crate::linalg::simd::{Arch, Job, Lanes, lanes, lanes_mut, map};
+use crate::linalg::simd::{Arch, Job, Lanes, lanes, lanes_mut};
+
+/// What grows by s·(∇f)² of a row: the diagonal of Λ.
+pub(crate) struct Growth<'a, T> {
+    /// The part of W_1 that the row's block has.
+    pub(crate) first: &'a mut [T],
+    pub(crate) rest: &'a mut [T],
+    pub(crate) s: T,
+}
 
 impl Net {
     /// first, rest += e·∇f (or e·(∇f)² if `SQUARE`) of the first row; `first` is the part of W_1 that its block has.
@@ -22,42 +30,28 @@ impl Net {
         A::call(Accumulate::<T, SQUARE> { net: self, tangents, e, first, rest });
     }
 
-    /// Moves all weights along e·∇f of the first row, whose input lies in `block`.
+    /// Moves all weights along e·∇f of the first row, whose input lies in `block`; `growth` grows by s·(∇f)².
     #[inline(always)]
     pub(crate) fn step_one<T: Scalar, A: Arch>(
         &self,
-        tangents: &mut Tangents<T>,
+        tangents: &Tangents<T>,
         block: usize,
         e: T,
         mut step: Step<'_, T>,
+        mut growth: Option<Growth<'_, T>>,
     ) {
-        let ld = self.ld;
-        let (mut scratch, mut grad) = (std::mem::take(&mut tangents.scratch), std::mem::take(&mut tangents.grad));
         step.first(self.blocks(0..block)).still::<A>();
         step.first(self.blocks(block + 1..self.n_blocks)).still::<A>();
         for group in &self.groups {
-            let Some(u) = tangents.factor(group.u) else {
-                grad[group.at] = e;
-                continue;
+            let (u, x) = (tangents.first_u(group.u), tangents.first_v(group));
+            let at = group.at..group.at + x.len() * u.len();
+            let (part, growth) = if group.first {
+                (step.first(self.blocks(block..block + 1)), growth.as_mut().map(|g| (&mut *g.first, g.s)))
+            } else {
+                (step.rest(at.clone()), growth.as_mut().map(|g| (&mut g.rest[at], g.s)))
             };
-            let (u, e) = (lanes(&u[..ld]), A::splat(e));
-            let scaled = if group.n_in.is_none() { &mut grad[group.at..group.at + ld] } else { &mut scratch[..ld] };
-            map!(A, &mut *scaled, |i, _| A::mul(e, A::load(&u[i])));
-            match (group.n_in, group.u) {
-                (Some(n_in), Factor::DeltaZ(0)) => {
-                    step.first(self.blocks(block..block + 1)).outer::<A>(&tangents.input, n_in, n_in, scaled, ld);
-                }
-                (Some(n_in), Factor::DeltaZ(l)) => {
-                    let part = step.rest(group.at..group.at + n_in * ld);
-                    part.outer::<A>(&tangents.layers[l - 1].h, ld, n_in, scaled, ld);
-                }
-                _ => {}
-            }
+            part.outer_one::<A>(x, u, e, growth);
         }
-        for run in &self.vectors {
-            step.rest(run.clone()).along::<A>(&grad[run.clone()]);
-        }
-        (tangents.scratch, tangents.grad) = (scratch, grad);
     }
 
     /// ⟨∇f(x_i), ∇f(y_j)⟩ for all i, j: Σ over the groups of (u_i·u_j)(v_i·v_j), where the inputs of W_1 meet only
@@ -103,16 +97,8 @@ impl<T: Scalar, const SQUARE: bool> Job for Accumulate<'_, T, SQUARE> {
         let Accumulate { net, tangents, e, first, rest } = self;
         for group in &net.groups {
             let into = if group.first { &mut *first } else { &mut rest[group.at..] };
-            let Some(u) = tangents.factor(group.u) else {
-                into[0] += e;
-                continue;
-            };
-            let v = match (group.n_in, group.u) {
-                (None, _) => &[T::ONE][..],
-                (Some(n_in), Factor::DeltaZ(l)) if l > 0 => &tangents.layers[l - 1].h[..n_in],
-                (Some(n_in), _) => &tangents.input[..n_in],
-            };
-            outer::<T, A, SQUARE>(v, e, &u[..net.ld], &mut into[..v.len() * net.ld]);
+            let (u, v) = (tangents.first_u(group.u), tangents.first_v(group));
+            outer::<T, A, SQUARE>(v, e, u, &mut into[..v.len() * u.len()]);
         }
     }
 }

@@ -21,6 +21,7 @@ mod batch;
 mod factors;
 mod init;
 pub(crate) mod optim;
+mod single;
 mod tall;
 mod tangent;
 mod tensors;
@@ -31,8 +32,9 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use batch::Batch;
-pub(crate) use factors::FactorRows;
+pub(crate) use factors::{FactorRows, Growth};
 pub use optim::{Optimiser, Schedule, Towards};
+pub(crate) use single::Round;
 pub(crate) use tall::{TALL_ROWS, Tall};
 pub use tangent::Tangents;
 pub use tensors::Tensors;
@@ -151,6 +153,10 @@ pub struct Net {
     layers: Vec<Layer>,
     output: usize,
     output_bias: Option<usize>,
+    /// s, the factor of the output layer.
+    output_scale: f64,
+    /// 1/m.
+    inv_width: f64,
     rest_len: usize,
     groups: Vec<Group>,
     /// Where vectors of parameters (output layer, gain, offset, biases) lie side by side in `rest`.
@@ -189,8 +195,21 @@ impl Net {
         let output_bias = config.biases.then(|| place(LANES));
         let groups = groups(config.width, &layers, output, output_bias);
         let vectors = vectors(&layers, config.width * ld, len);
-        let n_blocks = layout.n_blocks();
-        Ok(Net { n_in, n_blocks, ld, layers, output, output_bias, rest_len: len, groups, vectors, config })
+        let width = config.width as f64;
+        Ok(Net {
+            n_in,
+            n_blocks: layout.n_blocks(),
+            ld,
+            layers,
+            output,
+            output_bias,
+            output_scale: if config.output_scale == OutputScale::SqrtWidth { width.sqrt() } else { 1.0 },
+            inv_width: 1.0 / width,
+            rest_len: len,
+            groups,
+            vectors,
+            config,
+        })
     }
 
     /// The settings.
@@ -239,10 +258,7 @@ impl Net {
     }
 
     fn output_scale<T: Scalar>(&self) -> T {
-        match self.config.output_scale {
-            OutputScale::SqrtWidth => T::of((self.config.width as f64).sqrt()),
-            OutputScale::One => T::ONE,
-        }
+        T::of(self.output_scale)
     }
 
     /// Writes the network's input for context `x`: x itself, or [x, x]/√2.

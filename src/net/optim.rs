@@ -161,6 +161,12 @@ pub(crate) struct Step<'a, T> {
 }
 
 impl<T: Scalar> Step<'_, T> {
+    /// The weights as they are.
+    #[inline(always)]
+    pub(super) fn weights(&self) -> &Params<T> {
+        self.weights
+    }
+
     /// A stretch of W_1.
     #[inline(always)]
     pub(crate) fn first(&mut self, at: Range<usize>) -> Part<'_, T> {
@@ -232,6 +238,57 @@ impl<T: Scalar> Part<'_, T> {
         A::call(Along { part: self, grad: None });
     }
 
+    /// Moves a weight matrix (n_in × ld) by x (e·u)ᵀ; `growth` grows by s·x² (u²)ᵀ in the same pass.
+    #[inline(always)]
+    pub(crate) fn outer_one<A: Arch>(self, x: &[T], u: &[T], e: T, growth: Option<(&mut [T], T)>) {
+        A::call(OuterOne { part: self, x, u, e, growth });
+    }
+
+    /// As [`Part::outer_one`], for a row of C vectors in registers.
+    #[inline(always)]
+    pub(super) fn outer_in<A: Arch, const C: usize>(
+        self,
+        x: &[f32],
+        u: [A::V<T>; C],
+        e: T,
+        growth: Option<(&mut [T], T)>,
+    ) {
+        let (x, e) = (x.iter().map(|&x| T::of_f32(x)), A::splat(e));
+        with_rule!(self, A, |rule| {
+            if let Some((grows, s)) = growth {
+                outer_row::<T, A, _, C, true>(rule, x, u, e, (C, 0), lanes_mut(grows), A::splat(s));
+            } else {
+                outer_row::<T, A, _, C, false>(rule, x, u, e, (C, 0), &mut [], e);
+            }
+        });
+    }
+
+    /// Moves vectors of parameters in registers, those that have a place, by e·u, and the number at `one` by e;
+    /// `growth` grows by s·u², or s.
+    #[inline(always)]
+    pub(super) fn vectors_in<A: Arch, const C: usize>(
+        self,
+        vectors: [(Option<usize>, [A::V<T>; C]); 4],
+        one: Option<usize>,
+        e: T,
+        growth: Option<(&mut [T], T)>,
+    ) {
+        let (e, (grows, s)) = (A::splat(e), growth.unwrap_or_default());
+        let (grows, s) = (lanes_mut(grows), A::splat(s));
+        let mut unit = [T::ZERO; LANES];
+        unit[0] = T::ONE;
+        with_rule!(self, A, |rule| {
+            for (at, u) in vectors {
+                if let Some(at) = at {
+                    vector::<T, A, _, C>(rule, at / LANES, u, e, grows, s);
+                }
+            }
+            if let Some(at) = one {
+                vector::<T, A, _, 1>(rule, at / LANES, [A::load(&unit)], e, grows, s);
+            }
+        });
+    }
+
     /// Moves a weight matrix (n_in × ld) by Σ_r x_r u_rᵀ, with rows x (`stride` apart) and u (rows × ld).
     #[inline(always)]
     pub(crate) fn outer<A: Arch>(self, x: &[T], stride: usize, n_in: usize, u: &[T], ld: usize) {
@@ -264,6 +321,41 @@ impl<T: Scalar> Job for Along<'_, T> {
     }
 }
 
+struct OuterOne<'a, T> {
+    part: Part<'a, T>,
+    x: &'a [T],
+    u: &'a [T],
+    e: T,
+    growth: Option<(&'a mut [T], T)>,
+}
+
+impl<T: Scalar> Job for OuterOne<'_, T> {
+    type Out = ();
+
+    #[inline(always)]
+    fn run<A: Arch>(self) {
+        let OuterOne { part, x, u, e, growth } = self;
+        let (u, e) = (lanes(u), A::splat(e));
+        let (mut grows, s) = match growth {
+            Some((grows, s)) => (Some(lanes_mut(grows)), A::splat(s)),
+            None => (None, e),
+        };
+        with_rule!(part, A, |rule| {
+            over_columns!(u.len(), col, C in [3 2 1], {
+                let (x, mut own) = (x.iter().copied(), [A::zero::<T>(); C]);
+                for c in 0..C {
+                    own[c] = A::load(&u[col + c]);
+                }
+                if let Some(grows) = &mut grows {
+                    outer_row::<T, A, _, C, true>(rule, x, own, e, (u.len(), col), grows, s);
+                } else {
+                    outer_row::<T, A, _, C, false>(rule, x, own, e, (u.len(), col), &mut [], s);
+                }
+            });
+        });
+    }
+}
+
 struct Outer<'a, T> {
     part: Part<'a, T>,
     x: &'a [T],
@@ -280,10 +372,6 @@ impl<T: Scalar> Job for Outer<'_, T> {
     fn run<A: Arch>(self) {
         let Outer { part, x, stride, n_in, u, ld } = self;
         with_rule!(part, A, |rule| {
-            if u.len() == ld {
-                over_columns!(ld / LANES, col, C in [3 2 1], outer_row::<T, A, _, C>(rule, &x[..n_in], u, ld, col));
-                return;
-            }
             // nine sums, three vectors and a number leave registers to spare; twelve sums would be kept in memory
             let mut j = 0;
             while j < n_in {
@@ -301,23 +389,59 @@ impl<T: Scalar> Job for Outer<'_, T> {
     }
 }
 
-/// Moves the weights to C vectors of outputs by the gradient x uᵀ of one row.
+/// Moves the weights to C vectors of outputs, from column `col` of `columns` on, by the gradient x (e·u)ᵀ of one row;
+/// `grows` grows by s·x² (u²)ᵀ if `GROW`.
 #[inline(always)]
-fn outer_row<T: Scalar, A: Arch, M: Rule<T, A>, const C: usize>(rule: &mut M, x: &[T], u: &[T], ld: usize, col: usize) {
-    let columns = ld / LANES;
-    let from = &lanes(u)[col..col + C];
-    let mut u = [A::zero::<T>(); C];
+fn outer_row<T: Scalar, A: Arch, M: Rule<T, A>, const C: usize, const GROW: bool>(
+    rule: &mut M,
+    x: impl Iterator<Item = T>,
+    u: [A::V<T>; C],
+    e: A::V<T>,
+    (columns, col): (usize, usize),
+    grows: &mut [Lanes<T>],
+    s: A::V<T>,
+) {
+    let (mut scaled, mut square) = (u, u);
     for c in 0..C {
-        u[c] = A::load(&from[c]);
+        scaled[c] = A::mul(e, u[c]);
+        square[c] = A::mul(s, A::mul(u[c], u[c]));
     }
-    for (j, &x) in x.iter().enumerate() {
-        let x = A::splat(x);
-        let mut grad = u;
-        for c in 0..C {
-            grad[c] = A::mul(x, u[c]);
+    for (j, x) in x.enumerate() {
+        let at = j * columns + col;
+        if GROW {
+            let (grows, x) = (&mut grows[at..at + C], A::splat(x * x));
+            for c in 0..C {
+                A::store(A::madd(x, square[c], A::load(&grows[c])), &mut grows[c]);
+            }
         }
-        rule.steps(j * columns + col, grad);
+        let (x, mut grad) = (A::splat(x), scaled);
+        for c in 0..C {
+            grad[c] = A::mul(x, scaled[c]);
+        }
+        rule.steps(at, grad);
     }
+}
+
+/// Moves a vector of parameters by e·u; `grows`, unless empty, grows by s·u².
+#[inline(always)]
+fn vector<T: Scalar, A: Arch, M: Rule<T, A>, const C: usize>(
+    rule: &mut M,
+    at: usize,
+    u: [A::V<T>; C],
+    e: A::V<T>,
+    grows: &mut [Lanes<T>],
+    s: A::V<T>,
+) {
+    if let Some(grows) = grows.get_mut(at..at + C) {
+        for c in 0..C {
+            A::store(A::madd(s, A::mul(u[c], u[c]), A::load(&grows[c])), &mut grows[c]);
+        }
+    }
+    let mut grad = u;
+    for c in 0..C {
+        grad[c] = A::mul(e, u[c]);
+    }
+    rule.steps(at, grad);
 }
 
 /// Sums R inputs (from input `j`) by C vectors of outputs of the gradient, and moves their weights.

@@ -28,9 +28,8 @@ pub struct Tangents<T> {
     /// s·h_{L−1}.
     output: Vec<T>,
     f: Vec<T>,
-    /// One row of units, and all parameters but W_1: for the gradient of one row.
-    pub(super) scratch: Vec<T>,
-    pub(super) grad: Vec<T>,
+    /// (1, 0, …, 0): the factors where there is no other.
+    unit: [T; LANES],
     /// 1 for the m real units, 0 for the padding.
     real: Vec<T>,
 }
@@ -76,8 +75,7 @@ impl<T: Scalar> Tangents<T> {
             layers,
             output: array(),
             f: vec![T::ZERO; rows],
-            scratch: vec![T::ZERO; net.ld],
-            grad: vec![T::ZERO; net.rest_len],
+            unit: std::array::from_fn(|i| if i == 0 { T::ONE } else { T::ZERO }),
             real: (0..net.ld).map(|i| if i < net.config.width { T::ONE } else { T::ZERO }).collect(),
         }
     }
@@ -98,6 +96,22 @@ impl<T: Scalar> Tangents<T> {
             Factor::DeltaY(l) => Some(&self.layers[l].delta_y),
             Factor::Output => Some(&self.output),
             Factor::One => None,
+        }
+    }
+
+    /// The factor u of the first row, with padding.
+    #[inline(always)]
+    pub(super) fn first_u(&self, factor: Factor) -> &[T] {
+        self.factor(factor).map_or(&self.unit, |u| &u[..self.ld])
+    }
+
+    /// The factor v of the first row: the input of weights, 1 for a vector of parameters.
+    #[inline(always)]
+    pub(super) fn first_v(&self, group: &Group) -> &[T] {
+        match (group.n_in, group.u) {
+            (None, _) => &self.unit[..1],
+            (Some(n_in), Factor::DeltaZ(l)) if l > 0 => &self.layers[l - 1].h[..n_in],
+            (Some(n_in), _) => &self.input[..n_in],
         }
     }
 
@@ -273,7 +287,7 @@ impl Net {
     /// x̂ = (z − mean)/√(var + ε) over the m real units, zero in the padding; returns 1/√(var + ε).
     #[inline(always)]
     fn normalise<T: Scalar, A: Arch>(&self, z: &[T], normal: &mut [T], real: &[T]) -> T {
-        let inv_m = T::of(1.0 / self.config.width as f64);
+        let inv_m = T::of(self.inv_width);
         let (z, real) = (lanes(z), lanes(real));
         let mut sum = A::zero::<T>(); // the padding of z is zero
         for z in z {
@@ -296,7 +310,7 @@ impl Net {
     #[inline(always)]
     fn backward<T: Scalar, A: Arch, const C: usize>(&self, rest: &[T], out: &mut Tangents<T>) {
         let (ld, rows, m) = (self.row_len::<C>(), out.rows, self.config.width);
-        let inv_m = T::of(1.0 / m as f64);
+        let inv_m = T::of(self.inv_width);
         let real = lanes(&out.real[..ld]);
         for l in (0..self.layers.len()).rev() {
             let (own, after) = out.layers.split_at_mut(l + 1);

@@ -394,7 +394,7 @@ impl Net {
     /// z_l → x̂_l (centred and scaled where there is a layer norm), in place in `normal`; returns 1/√(var + ε).
     #[inline(always)]
     fn wide_normalise<T: Scalar, A: Arch, const N: usize>(&self, own: &mut WideLayer<T>) -> Reg<A, T, N> {
-        let inv_m = splat::<T, A, N>(T::of(1.0 / self.config.width as f64));
+        let inv_m = splat::<T, A, N>(T::of(self.inv_width));
         let eps = splat::<T, A, N>(T::of(super::tangent::LAYER_NORM_EPS));
         let mean = mul::<T, A, N>(load::<T, A, N>(&own.sum), inv_m);
         // two sums, so that neither waits for its own last addition
@@ -535,7 +535,7 @@ impl Net {
     ) {
         let Some(gain) = self.layers[l].gain else { return };
         let (m, own) = (self.config.width, &mut wide.layers[l]);
-        let minus_inv_m = splat::<T, A, N>(T::of(-1.0 / m as f64));
+        let minus_inv_m = splat::<T, A, N>(T::of(-self.inv_width));
         let inv_std = load::<T, A, N>(&own.inv_std);
         let mean = mul::<T, A, N>(sums[0], minus_inv_m);
         let mean_both = mul::<T, A, N>(sums[1], minus_inv_m);

@@ -1,0 +1,282 @@
+//! A round of S-mode where the network has one hidden layer and a row of its units fits the registers: forward and
+//! backward pass, the growth of Λ and the step in one function.
+//!
+//! The operations are those of `tangent.rs`, `factors.rs` and `optim.rs`, which go through memory and serve any depth and
+//! width. With twenty units it is not the operations that take the time but the way from each result to the next; so
+//! nothing is stored on the way, and z_1 is summed in two halves.
+
+use super::optim::Step;
+use super::tangent::LAYER_NORM_EPS;
+use super::{Growth, Net};
+use crate::linalg::scalar::Scalar;
+use crate::linalg::simd::{Arch, Job, LANES, Lanes, lanes};
+
+/// One number of each unit, in registers.
+type Row<A, T, const C: usize> = [<A as Arch>::V<T>; C];
+
+/// One observed round.
+pub(crate) struct Round<'a> {
+    pub(crate) x: &'a [f32],
+    /// The block of W_1 that x meets.
+    pub(crate) block: usize,
+    pub(crate) reward: f64,
+}
+
+impl Net {
+    /// Whether [`Net::single_step`] can be used.
+    pub(crate) fn is_small(&self) -> bool {
+        self.layers.len() == 1 && self.ld <= 4 * LANES && !self.config.duplicate_input
+    }
+
+    /// A step of S-mode on one round; `growth` grows by s·(∇f)² at the weights before the step.
+    #[inline(always)]
+    pub(crate) fn single_step<T: Scalar, A: Arch>(
+        &self,
+        round: Round<'_>,
+        step: Step<'_, T>,
+        growth: Option<Growth<'_, T>>,
+    ) {
+        match self.ld / LANES {
+            1 => A::call(SingleStep::<T, 1> { net: self, round, step, growth }),
+            2 => A::call(SingleStep::<T, 2> { net: self, round, step, growth }),
+            3 => A::call(SingleStep::<T, 3> { net: self, round, step, growth }),
+            _ => A::call(SingleStep::<T, 4> { net: self, round, step, growth }),
+        }
+    }
+}
+
+struct SingleStep<'a, T, const C: usize> {
+    net: &'a Net,
+    round: Round<'a>,
+    step: Step<'a, T>,
+    growth: Option<Growth<'a, T>>,
+}
+
+impl<T: Scalar, const C: usize> Job for SingleStep<'_, T, C> {
+    type Out = ();
+
+    #[inline(always)]
+    fn run<A: Arch>(self) {
+        let SingleStep { net, round: Round { x, block, reward }, mut step, mut growth } = self;
+        let (layer, rest) = (&net.layers[0], &step.weights().rest[..]);
+        let mut z = product::<T, A, C>(x, net.block(&step.weights().first, block));
+        if let Some(at) = layer.bias {
+            let bias = row::<T, A, C>(rest, at);
+            for c in 0..C {
+                z[c] = A::add(z[c], bias[c]);
+            }
+        }
+        let scale = net.output_scale::<T>();
+        let weight = row::<T, A, C>(rest, net.output);
+        let (mut h, mut output, mut delta_y) = (z, z, z);
+        let (mut delta_gain, mut delta_z) = (z, z);
+        let mut f = A::zero::<T>();
+        if let (Some(gain), Some(offset)) = (layer.gain, layer.offset) {
+            let (gain, offset) = (row::<T, A, C>(rest, gain), row::<T, A, C>(rest, offset));
+            let (normal, inv_std) = net.normal::<T, A, C>(z);
+            let (mut sum, mut sum_both) = (A::zero::<T>(), A::zero::<T>());
+            for c in 0..C {
+                let y = A::madd(gain[c], normal[c], offset[c]);
+                h[c] = A::where_positive(y, y);
+                delta_y[c] = A::where_positive(y, A::mul(A::splat(scale), weight[c]));
+                delta_gain[c] = A::mul(delta_y[c], normal[c]);
+                f = A::madd(h[c], weight[c], f);
+                sum = A::madd(delta_y[c], gain[c], sum);
+                sum_both = A::madd(delta_gain[c], gain[c], sum_both);
+            }
+            let inv_m = T::of(net.inv_width);
+            let mean = A::splat(-A::total(sum) * inv_m);
+            let mean_both = A::splat(-A::total(sum_both) * inv_m);
+            for c in 0..C {
+                let centred = A::madd(normal[c], mean_both, A::madd(gain[c], delta_y[c], mean));
+                delta_z[c] = A::mul(A::splat(inv_std), centred);
+            }
+            delta_z = net.real_units::<T, A, C>(delta_z);
+        } else {
+            for c in 0..C {
+                h[c] = A::where_positive(z[c], z[c]);
+                delta_y[c] = A::where_positive(z[c], A::mul(A::splat(scale), weight[c]));
+                f = A::madd(h[c], weight[c], f);
+            }
+            delta_z = delta_y;
+        }
+        let f = scale * A::total(f) + net.output_bias.map_or(T::ZERO, |at| rest[at]);
+        for c in 0..C {
+            output[c] = A::mul(A::splat(scale), h[c]);
+        }
+
+        let e = f - T::of(reward);
+        step.first(net.blocks(0..block)).still::<A>();
+        step.first(net.blocks(block + 1..net.n_blocks)).still::<A>();
+        // the vectors first: their gradients are there before that of W_1
+        let vectors =
+            [(layer.bias, delta_z), (layer.gain, delta_gain), (layer.offset, delta_y), (Some(net.output), output)];
+        let grows = growth.as_mut().map(|growth| (&mut *growth.rest, growth.s));
+        step.rest(0..net.rest_len).vectors_in::<A, C>(vectors, net.output_bias, e, grows);
+        let grows = growth.map(|growth| (growth.first, growth.s));
+        step.first(net.blocks(block..block + 1)).outer_in::<A, C>(x, delta_z, e, grows);
+    }
+}
+
+impl Net {
+    /// x̂ and 1/√(var + ε).
+    #[inline(always)]
+    fn normal<T: Scalar, A: Arch, const C: usize>(&self, z: Row<A, T, C>) -> (Row<A, T, C>, T) {
+        let inv_m = T::of(self.inv_width);
+        let mut sum = z[0]; // the padding of z is zero
+        for c in 1..C {
+            sum = A::add(sum, z[c]);
+        }
+        let mean = A::splat(A::total(sum) * inv_m);
+        let mut normal = z;
+        for c in 0..C {
+            normal[c] = A::sub(z[c], mean);
+        }
+        normal = self.real_units::<T, A, C>(normal);
+        let mut squares = A::zero::<T>();
+        for c in 0..C {
+            squares = A::madd(normal[c], normal[c], squares);
+        }
+        let inv_std = T::ONE / (A::total(squares) * inv_m + T::of(LAYER_NORM_EPS)).root();
+        for c in 0..C {
+            normal[c] = A::mul(normal[c], A::splat(inv_std));
+        }
+        (normal, inv_std)
+    }
+
+    /// The row with zeros in its padding.
+    #[inline(always)]
+    fn real_units<T: Scalar, A: Arch, const C: usize>(&self, mut row: Row<A, T, C>) -> Row<A, T, C> {
+        let ones_and_zeros = [[T::ONE; LANES], [T::ZERO; LANES]];
+        let padding = C * LANES - self.config.width;
+        let real = &ones_and_zeros.as_flattened()[padding..padding + LANES];
+        row[C - 1] = A::mul(row[C - 1], A::load(&lanes(real)[0]));
+        row
+    }
+}
+
+#[inline(always)]
+fn row<T: Scalar, A: Arch, const C: usize>(rest: &[T], at: usize) -> Row<A, T, C> {
+    let from = &lanes(&rest[at..at + C * LANES])[..C];
+    let mut row = [A::zero::<T>(); C];
+    for c in 0..C {
+        row[c] = A::load(&from[c]);
+    }
+    row
+}
+
+/// W x, inputs of even and of odd place summed apart.
+#[inline(always)]
+fn product<T: Scalar, A: Arch, const C: usize>(x: &[f32], w: &[T]) -> Row<A, T, C> {
+    let w: &[[Lanes<T>; C]] = lanes(w).as_chunks().0;
+    let ((x, last_x), (w, last_w)) = (x.as_chunks::<2>(), w.as_chunks::<2>());
+    let (mut even, mut odd) = ([A::zero::<T>(); C], [A::zero::<T>(); C]);
+    for (x, w) in x.iter().zip(w) {
+        let (first, second) = (A::splat(T::of_f32(x[0])), A::splat(T::of_f32(x[1])));
+        for c in 0..C {
+            even[c] = A::madd(first, A::load(&w[0][c]), even[c]);
+            odd[c] = A::madd(second, A::load(&w[1][c]), odd[c]);
+        }
+    }
+    for (&x, w) in last_x.iter().zip(last_w) {
+        for c in 0..C {
+            even[c] = A::madd(A::splat(T::of_f32(x)), A::load(&w[c]), even[c]);
+        }
+    }
+    for c in 0..C {
+        even[c] = A::add(even[c], odd[c]);
+    }
+    even
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::optim::Stepper;
+    use super::super::{Init, NetConfig, Optimiser, OutputScale, Params, Schedule, Tangents, Towards};
+    use super::*;
+    use crate::data::{Encoding, Layout};
+    use crate::linalg::simd::{Portable, dispatch};
+    use crate::seed::Seed;
+    use rand::RngExt;
+
+    /// Weights, their optimiser and a diagonal, on the way through a few rounds.
+    struct Course {
+        net: Net,
+        weights: Params<f64>,
+        stepper: Stepper<f64>,
+        lambda: Params<f64>,
+        t: usize,
+    }
+
+    struct Next<'a>(&'a mut Course, Round<'a>, bool);
+
+    impl Job for Next<'_> {
+        type Out = ();
+        #[inline(always)]
+        fn run<A: Arch>(self) {
+            let Next(Course { net, weights, stepper, lambda, t }, round, in_registers) = self;
+            *t += 1;
+            let first = net.block_mut(&mut lambda.first, round.block);
+            let growth = (*t != 2).then_some(Growth { first, rest: &mut lambda.rest, s: 0.25 });
+            if in_registers {
+                return net.single_step::<f64, A>(round, stepper.begin(*t, weights), growth);
+            }
+            let mut one = Tangents::new(net, 1);
+            net.tangents_of::<f64, A>(weights, round.block, round.x, &mut one);
+            let e = one.f()[0] - round.reward;
+            net.step_one::<f64, A>(&one, round.block, e, stepper.begin(*t, weights), growth);
+        }
+    }
+
+    /// The same rounds through memory and in registers: every width up to four vectors, every kind of network and
+    /// optimiser, with the best instructions and the plain ones.
+    #[test]
+    fn a_round_in_registers_is_that_through_memory() {
+        let optimisers = [
+            Optimiser::Adam { lr: 0.01, l2: 0.1, towards: Towards::Zero },
+            Optimiser::Adam { lr: 0.01, l2: 0.1, towards: Towards::Initial },
+            Optimiser::Sgd { schedule: Schedule::InverseRoot(0.01) },
+        ];
+        let mut rng = Seed::new(3).stream("test");
+        for (case, width) in [2, 8, 10, 16, 20, 24, 26, 32].into_iter().enumerate() {
+            for (layer_norm, biases) in [(true, false), (true, true), (false, false), (false, true)] {
+                let config = NetConfig {
+                    width,
+                    layer_norm,
+                    biases,
+                    output_scale: if biases { OutputScale::One } else { OutputScale::SqrtWidth },
+                    init: Init::Block,
+                    ..NetConfig::default()
+                };
+                let layout = Layout { dim: 3 + case, n_actions: 3, encoding: Encoding::Disjoint };
+                let net = Net::new(config, layout).unwrap();
+                assert!(net.is_small());
+                let weights: Params<f64> = net.init(&mut rng);
+                let stepper = Stepper::new(optimisers[case % 3], &net, &weights, 0.1).unwrap();
+                let lambda = weights.filled(0.1);
+                let start = || Course {
+                    net: net.clone(),
+                    weights: weights.clone(),
+                    stepper: stepper.clone(),
+                    lambda: lambda.clone(),
+                    t: 0,
+                };
+                let (mut memory, mut registers, mut plain) = (start(), start(), start());
+                for t in 0..6 {
+                    let x: Vec<f32> = (0..layout.dim).map(|_| rng.random_range(-1.0..1.0)).collect();
+                    let reward = rng.random_range(-1.0..1.0);
+                    let round = || Round { x: &x, block: t % 3, reward };
+                    dispatch(Next(&mut memory, round(), false));
+                    dispatch(Next(&mut registers, round(), true));
+                    Next(&mut plain, round(), true).run::<Portable>();
+                }
+                for course in [registers, plain] {
+                    let far = course.weights.distance_squared(&memory.weights);
+                    let lambda_far = course.lambda.distance_squared(&memory.lambda);
+                    assert!(far < 1e-20 && lambda_far < 1e-20, "{width} {layer_norm} {biases}: {far}, {lambda_far}");
+                    assert!(course.weights.distance_squared(&weights) > 1e-6, "nothing has moved");
+                }
+            }
+        }
+    }
+}
