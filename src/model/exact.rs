@@ -4,7 +4,7 @@
 //!   network's own type T, because rounding L⁻¹ moves L⁻¹φ no further than the rounding of φ has moved it already.
 //! * **dual**: width = √((‖φ‖² − ‖L⁻¹k‖²)/λ) with K + λI = L·Lᵀ, O(n²/2) per pair, in f64: the difference loses digits.
 
-use super::RowGroup;
+use super::rows::{Row, RowGroup};
 use crate::data::Layout;
 use crate::linalg::scalar::Scalar;
 use crate::linalg::whiten::Whitener;
@@ -50,21 +50,18 @@ impl<T: Scalar> Exact<T> {
             Exact::Primal(primal) => {
                 let mut work = Work::new(&primal.whitener);
                 for group in groups {
-                    primal.score(&mut pass, layout.block(group.action), &group.rows, &mut work, mean, width);
+                    primal.score(&mut pass, layout.block(group.action), group, &mut work, mean, width);
                 }
             }
             Exact::Dual(dual) => {
                 let mut work = Work::new(&dual.whitener);
                 for group in groups {
-                    dual.score(&mut pass, layout.block(group.action), &group.rows, &mut work, mean, width);
+                    dual.score(&mut pass, layout.block(group.action), group, &mut work, mean, width);
                 }
             }
         }
     }
 }
-
-/// A context and the place of its results.
-type Row<'a> = (&'a [f32], usize);
 
 /// Passes through the network, up to [`ROWS`] rows at a time.
 struct Pass<'a, T> {
@@ -123,12 +120,13 @@ impl<T: Scalar> FrozenPrimal<T> {
         &self,
         pass: &mut Pass<'_, T>,
         block: usize,
-        rows: &[Row<'_>],
+        group: &RowGroup<'_>,
         work: &mut Work<T>,
         mean: &mut [f64],
         width: &mut [f64],
     ) {
-        for rows in rows.chunks(work.norms.len()) {
+        let mut chunks = group.chunks(work.norms.len());
+        while let Some(rows) = chunks.next() {
             for (number, few) in rows.chunks(ROWS).enumerate() {
                 pass.run(block, few);
                 for (i, (_, place)) in few.iter().enumerate() {
@@ -153,13 +151,14 @@ impl FrozenDual {
         &self,
         pass: &mut Pass<'_, T>,
         block: usize,
-        rows: &[Row<'_>],
+        group: &RowGroup<'_>,
         work: &mut Work<f64>,
         mean: &mut [f64],
         width: &mut [f64],
     ) {
         let (net, n) = (pass.net, self.rows.len());
-        for rows in rows.chunks(work.norms.len()) {
+        let mut chunks = group.chunks(work.norms.len());
+        while let Some(rows) = chunks.next() {
             let mut factors = FactorRows::new(net);
             for few in rows.chunks(ROWS) {
                 pass.run(block, few);

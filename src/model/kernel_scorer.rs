@@ -2,8 +2,9 @@
 
 use std::ops::Range;
 
+use super::RewardModel;
 use super::rbf::{Rbf, Samples};
-use super::{RewardModel, RowGroup, row_groups};
+use super::rows::{RowGroup, row_groups};
 use crate::data::{Contexts, Encoding, Layout};
 use crate::linalg::panels::set_lanes;
 use crate::linalg::scalar::Scalar;
@@ -89,7 +90,8 @@ impl<T: Scalar> Fitted<T> {
         let tile_len = whitener.tile_len();
         work.tiles.resize(tile_len * block / rows_per_tile, T::ZERO);
         work.norms.resize(block, 0.0);
-        for rows in group.rows.chunks(block) {
+        let mut chunks = group.chunks(block);
+        while let Some(rows) = chunks.next() {
             // Rows that no sample reaches need no product: ‖L⁻¹c‖² ≤ ‖c‖²/λ is lost in the rounding of 1.
             let mut kept = [0; MAX_EIGHTS];
             let mut n_kept = 0;

@@ -10,7 +10,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Learner, RewardModel, RowGroup, row_groups};
+use super::rows::{RowGroup, row_groups};
+use super::{Learner, RewardModel};
 use crate::archive::Archive;
 use crate::data::{Contexts, Encoding, Layout, Pair};
 use crate::error::{Error, positive};
@@ -161,7 +162,8 @@ impl Job for Score<'_> {
     #[inline(always)]
     fn run<A: Arch>(self) {
         let (theta, whitener) = &self.fitted.blocks[self.fitted.layout.block(self.group.action)];
-        for rows in self.group.rows.chunks(self.norms.len()) {
+        let mut chunks = self.group.chunks(self.norms.len());
+        while let Some(rows) = chunks.next() {
             for (eight, tile) in rows.chunks(LANES).zip(self.tiles.chunks_exact_mut(whitener.tile_vectors())) {
                 set_lanes(eight.iter().map(|(x, _)| *x), tile);
                 let mut means = [0.0; LANES];

@@ -27,6 +27,7 @@ mod neural_linear;
 mod rbf;
 mod refit;
 mod replay;
+mod rows;
 mod scorer;
 mod tabular;
 
@@ -45,7 +46,7 @@ pub use refit::{Refit, RefitConfig, When};
 pub use tabular::{Tabular, TabularConfig};
 
 use crate::archive::Archive;
-use crate::data::{Contexts, Eligible, Encoding, Layout, Pair};
+use crate::data::{Contexts, Layout, Pair};
 use crate::error::Error;
 use crate::net::{NetConfig, TALL_ROWS};
 use crate::seed::Seed;
@@ -179,51 +180,4 @@ impl ModelConfig {
             ModelConfig::Refit(config) => Box::new(Refit::<f32>::new(config.clone(), layout, seed)?),
         })
     }
-}
-
-/// Rows of a block of rounds that share parameters, with the places of their results.
-struct RowGroup<'a> {
-    /// The action, or 0 where all pairs form one group.
-    action: usize,
-    /// The vectors and the place of each pair's result within the block.
-    rows: Vec<(&'a [f32], usize)>,
-}
-
-/// The pairs of `rounds`, in one group, or one group per action if `by_action`.
-fn row_groups<'a>(contexts: &'a Contexts, rounds: Range<usize>, by_action: bool) -> Vec<RowGroup<'a>> {
-    let (layout, k) = (contexts.layout(), contexts.layout().n_actions);
-    if matches!(contexts.eligible(), Eligible::All) {
-        let rows = contexts.rows(rounds.clone()).chunks_exact(layout.dim);
-        return match (layout.encoding, by_action) {
-            (Encoding::PerAction, false) => vec![RowGroup { action: 0, rows: rows.zip(0..).collect() }],
-            (Encoding::PerAction, true) => (0..k)
-                .map(|action| RowGroup { action, rows: rows.clone().zip(0..).skip(action).step_by(k).collect() })
-                .collect(),
-            (Encoding::Disjoint, true) => (0..k)
-                .map(|action| RowGroup { action, rows: rows.clone().zip((action..).step_by(k)).collect() })
-                .collect(),
-            (Encoding::Disjoint, false) => listed_groups(contexts, rounds, by_action),
-        };
-    }
-    listed_groups(contexts, rounds, by_action)
-}
-
-/// As [`row_groups`], pair by pair.
-fn listed_groups<'a>(contexts: &'a Contexts, rounds: Range<usize>, by_action: bool) -> Vec<RowGroup<'a>> {
-    let layout = contexts.layout();
-    let n_groups = if by_action { layout.n_actions } else { 1 };
-    let mut groups: Vec<_> = (0..n_groups).map(|action| RowGroup { action, rows: Vec::new() }).collect();
-    let data = contexts.rows(rounds.clone());
-    let first = contexts.first_pair(rounds.start);
-    let all = matches!(contexts.eligible(), Eligible::All);
-    for (t, round) in rounds.enumerate() {
-        for (i, place) in (contexts.first_pair(round) - first..contexts.first_pair(round + 1) - first).enumerate() {
-            let row = if layout.encoding == Encoding::PerAction { place } else { t };
-            let action = if all { i } else { contexts.action(round, i) };
-            let x = &data[row * layout.dim..][..layout.dim];
-            groups[if by_action { action } else { 0 }].rows.push((x, place));
-        }
-    }
-    groups.retain(|g| !g.rows.is_empty());
-    groups
 }

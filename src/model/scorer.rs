@@ -2,9 +2,10 @@
 
 use std::ops::Range;
 
+use super::RewardModel;
 use super::exact::Exact;
 use super::lambda::{Diagonal, Lambda};
-use super::{RewardModel, RowGroup, row_groups};
+use super::rows::{Row, RowGroup, row_groups};
 use crate::data::{Contexts, Encoding, Layout};
 use crate::error::Error;
 use crate::linalg::scalar::Scalar;
@@ -98,7 +99,8 @@ impl<T: Scalar> Job for ScoreDiagonal<'_, T> {
     fn run<A: Arch>(mut self) {
         let (net, weights) = (&self.scorer.net, &self.scorer.weights);
         net.wide_begin(&weights.rest, self.wide);
-        for rows in self.group.rows.chunks(TALL_ROWS) {
+        let mut chunks = self.group.chunks(TALL_ROWS);
+        while let Some(rows) = chunks.next() {
             if net.is_tall() {
                 let block = self.scorer.layout.block(self.group.action);
                 self.tall.set_rows(net, rows.iter().map(|(x, _)| *x));
@@ -126,7 +128,7 @@ impl<T: Scalar> Job for ScoreDiagonal<'_, T> {
 impl<T: Scalar> ScoreDiagonal<'_, T> {
     /// Scores up to 8·N rows; `at` is the first of them among those of `tall`.
     #[inline(always)]
-    fn tile<A: Arch, const N: usize>(&mut self, rows: &[(&[f32], usize)], at: usize) {
+    fn tile<A: Arch, const N: usize>(&mut self, rows: &[Row<'_>], at: usize) {
         let Scorer { net, layout, weights, .. } = self.scorer;
         let (action, block) = (self.group.action, layout.block(self.group.action));
         let (tall, wide) = (&*self.tall, &mut *self.wide);
@@ -145,24 +147,20 @@ impl<T: Scalar> ScoreDiagonal<'_, T> {
             net.wide_product::<T, A, N, true>(first, wide);
         }
         let widths = net.wide_contract::<T, A, N, true>(rest, wide);
-        for ((_, place), width) in rows.iter().zip(&widths) {
-            self.width[*place] = width.wide();
-        }
-        if let Some(theta) = self.theta {
+        let means = if let Some(theta) = self.theta {
             let (first, rest) = theta.parts(net, block, action);
             if net.is_tall() {
                 net.tall_to_product::<T, A, N>((tall, 2), at, wide);
             } else {
                 net.wide_product::<T, A, N, false>(first, wide);
             }
-            let means = net.wide_contract::<T, A, N, false>(rest, wide);
-            for ((_, place), mean) in rows.iter().zip(&means) {
-                self.mean[*place] = mean.wide();
-            }
+            net.wide_contract::<T, A, N, false>(rest, wide)
         } else {
-            for ((_, place), f) in rows.iter().zip(wide.f()) {
-                self.mean[*place] = f.wide();
-            }
+            wide.f()
+        };
+        for (((_, place), mean), width) in rows.iter().zip(&means).zip(&widths) {
+            self.mean[*place] = mean.wide();
+            self.width[*place] = width.wide();
         }
     }
 }

@@ -268,7 +268,8 @@ impl<T: Scalar> Part<'_, T> {
     #[inline(always)]
     pub(super) fn vectors_in<A: Arch, const C: usize>(
         self,
-        vectors: [(Option<usize>, [A::V<T>; C]); 4],
+        places: [Option<usize>; 4],
+        vectors: [[A::V<T>; C]; 4],
         one: Option<usize>,
         e: T,
         growth: Option<(&mut [T], T)>,
@@ -278,7 +279,7 @@ impl<T: Scalar> Part<'_, T> {
         let mut unit = [T::ZERO; LANES];
         unit[0] = T::ONE;
         with_rule!(self, A, |rule| {
-            for (at, u) in vectors {
+            for (at, u) in places.into_iter().zip(vectors) {
                 if let Some(at) = at {
                     vector::<T, A, _, C>(rule, at / LANES, u, e, grows, s);
                 }

@@ -109,10 +109,10 @@ impl<T: Scalar, const C: usize> Job for SingleStep<'_, T, C> {
         step.first(net.blocks(0..block)).still::<A>();
         step.first(net.blocks(block + 1..net.n_blocks)).still::<A>();
         // the vectors first: their gradients are there before that of W_1
-        let vectors =
-            [(layer.bias, delta_z), (layer.gain, delta_gain), (layer.offset, delta_y), (Some(net.output), output)];
+        let places = [layer.bias, layer.gain, layer.offset, Some(net.output)];
+        let vectors = [delta_z, delta_gain, delta_y, output];
         let grows = growth.as_mut().map(|growth| (&mut *growth.rest, growth.s));
-        step.rest(0..net.rest_len).vectors_in::<A, C>(vectors, net.output_bias, e, grows);
+        step.rest(0..net.rest_len).vectors_in::<A, C>(places, vectors, net.output_bias, e, grows);
         let grows = growth.map(|growth| (growth.first, growth.s));
         step.first(net.blocks(block..block + 1)).outer_in::<A, C>(x, delta_z, e, grows);
     }

@@ -108,8 +108,8 @@ impl<T: Scalar> Wide<T> {
     }
 
     /// f of each row.
-    pub(crate) fn f(&self) -> &[T] {
-        self.f.0.as_flattened()
+    pub(crate) fn f(&self) -> [T; ROWS] {
+        self.f.0.as_flattened().try_into().expect("two vectors")
     }
 }
 
@@ -125,13 +125,17 @@ fn transpose_in<T: Scalar, A: Arch>(rows: &[&[f32]; LANES], tiles: &mut [Tile<T>
         }
         return;
     }
+    let mut own = [rows[0]; LANES];
+    for r in 0..LANES {
+        own[r] = &rows[r][..d]; // all of one length: what follows needs no check
+    }
     let mut at = 0;
     while at < d {
         // the last stretch overlaps the one before
         at = at.min(d - LANES);
         let mut block = [A::zero::<T>(); LANES];
         for r in 0..LANES {
-            block[r] = A::load_f32(&lanes(&rows[r][at..at + LANES])[0]);
+            block[r] = A::load_f32(&lanes(&own[r][at..at + LANES])[0]);
         }
         let block = A::transpose(block);
         for (v, tile) in block.into_iter().zip(&mut tiles[at..at + LANES]) {
@@ -254,14 +258,16 @@ impl<T: Scalar, const N: usize, const TRANSPOSED: bool> Job for Product<'_, T, N
         /// Outputs at a time: twelve sums, two inputs and a weight nearly fill the sixteen registers.
         const MOST: usize = 6;
         let Product { x, w, ld, z, .. } = self;
-        // blocks of nearly equal size, so that none has too few sums to hide the latency of an addition
-        let blocks = z.len().div_ceil(MOST);
-        let (size, longer) = (z.len() / blocks, z.len() % blocks);
         let mut sum = splat::<T, A, N>(T::ZERO);
         let mut start = 0;
-        for block in 0..blocks {
-            let end = start + size + usize::from(block < longer);
-            sum = match end - start {
+        while start < z.len() {
+            // none of the last two blocks has too few sums to hide the latency of an addition
+            let size = match z.len() - start {
+                left @ ..=MOST => left,
+                left if left < 2 * MOST => left.div_ceil(2),
+                _ => MOST,
+            };
+            sum = match size {
                 6 => product_block::<T, A, N, 6, TRANSPOSED>(x, w, ld, start, z, sum),
                 5 => product_block::<T, A, N, 5, TRANSPOSED>(x, w, ld, start, z, sum),
                 4 => product_block::<T, A, N, 4, TRANSPOSED>(x, w, ld, start, z, sum),
@@ -269,7 +275,7 @@ impl<T: Scalar, const N: usize, const TRANSPOSED: bool> Job for Product<'_, T, N
                 2 => product_block::<T, A, N, 2, TRANSPOSED>(x, w, ld, start, z, sum),
                 _ => product_block::<T, A, N, 1, TRANSPOSED>(x, w, ld, start, z, sum),
             };
-            start = end;
+            start += size;
         }
         store::<T, A, N>(sum, self.sum);
     }
