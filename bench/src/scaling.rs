@@ -55,6 +55,8 @@ fn two_cores(repeats: usize, mut time: impl FnMut(&ThreadPool) -> Result<f64, Er
 const LONG: usize = 1_000_000;
 /// Rounds that are timed at a time.
 const CHUNK: usize = 1000;
+/// Chunks of the long log that are timed in a row.
+const IN_A_ROW: usize = 2;
 
 /// S-mode.
 pub(crate) fn growth_s(repeats: usize) -> Result<Figures, Error> {
@@ -66,17 +68,24 @@ pub(crate) fn growth_b(repeats: usize) -> Result<Figures, Error> {
     growth(Some(1), repeats)
 }
 
-/// A long log held in memory: the least time of a chunk of rounds before round 10,000, over some learners, and before the
-/// last round, over one.
+/// A long log held in memory: the least time of a chunk of rounds before round 10,000, of learners at their start, and of
+/// the last chunks, of one that has read all before. They are timed in turns, so that a busy machine disturbs both alike.
 fn growth(steps: Option<usize>, repeats: usize) -> Result<Figures, Error> {
     let rounds = random_rounds(Layout { dim: 20, n_actions: 1, encoding: Encoding::PerAction }, LONG);
     let config = ModelConfig::Neural(synthetic_config(steps));
+    let turns = (8 * repeats).clamp(1, LONG / 4 / (IN_A_ROW * CHUNK));
     pool(1)?.install(|| {
-        let mut first = f64::INFINITY;
-        for _ in 0..2 * repeats {
-            first = first.min(least_chunk(&mut *learner(&config, &rounds)?, &rounds, ROUNDS, 4));
+        let mut old = learner(&config, &rounds)?;
+        let mut t = LONG - turns * IN_A_ROW * CHUNK;
+        read(&mut *old, &rounds, 0, t);
+        let (mut first, mut last) = (f64::INFINITY, f64::INFINITY);
+        for _ in 0..turns {
+            let (mut young, from) = (learner(&config, &rounds)?, ROUNDS - IN_A_ROW * CHUNK);
+            read(&mut *young, &rounds, 0, from);
+            first = first.min(least_chunk(&mut *young, &rounds, from));
+            last = last.min(least_chunk(&mut *old, &rounds, t));
+            t += IN_A_ROW * CHUNK;
         }
-        let last = least_chunk(&mut *learner(&config, &rounds)?, &rounds, LONG, 20);
         let more = [("seconds_at_10000", Some(first)), ("growth", Some(last / first))];
         Ok(Figures { seconds: last, more: BTreeMap::from(more) })
     })
@@ -89,12 +98,11 @@ fn read(learner: &mut dyn Learner, rounds: &Rounds, from: usize, to: usize) {
     }
 }
 
-/// Reads `n` rounds; the least time of a round over the last chunks.
-fn least_chunk(learner: &mut dyn Learner, rounds: &Rounds, n: usize, chunks: usize) -> f64 {
-    let start = n - chunks * CHUNK;
-    read(learner, rounds, 0, start);
-    let chunk = |i: usize| seconds(|| read(learner, rounds, start + i * CHUNK, start + (i + 1) * CHUNK)).0;
-    (0..chunks).map(chunk).fold(f64::INFINITY, f64::min) / CHUNK as f64
+/// Reads the next chunks; the least time of a round.
+fn least_chunk(learner: &mut dyn Learner, rounds: &Rounds, from: usize) -> f64 {
+    let start = |i: usize| from + i * CHUNK;
+    let chunk = |i: usize| seconds(|| read(learner, rounds, start(i), start(i + 1))).0;
+    (0..IN_A_ROW).map(chunk).fold(f64::INFINITY, f64::min) / CHUNK as f64
 }
 
 /// A run as an experiment does it: train, and evaluate thirty times. Memory does not depend on the steps per round.
