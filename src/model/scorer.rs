@@ -10,7 +10,7 @@ use crate::data::{Contexts, Encoding, Layout};
 use crate::error::Error;
 use crate::linalg::scalar::Scalar;
 use crate::linalg::simd::memory::prefetch;
-use crate::linalg::simd::{Arch, Job, LANES, dispatch};
+use crate::linalg::simd::{Arch, Job, LANES, Rows, Vectors, dispatch};
 use crate::net::{Net, Params, ROWS, TALL_ROWS, Tall, Wide};
 
 /// A frozen neural model. Its mean is the network's output, or the ridge regression on its gradient.
@@ -116,9 +116,9 @@ impl<T: Scalar> Job for ScoreDiagonal<'_, T> {
                     prefetch(x);
                 }
                 if tile.len() > LANES {
-                    self.tile::<A, 2>(tile, i * ROWS);
+                    self.tile::<A, A::Sixteen<T>>(tile, i * ROWS);
                 } else {
-                    self.tile::<A, 1>(tile, i * ROWS);
+                    self.tile::<A, Vectors<A, T, 1>>(tile, i * ROWS);
                 }
             }
         }
@@ -126,35 +126,35 @@ impl<T: Scalar> Job for ScoreDiagonal<'_, T> {
 }
 
 impl<T: Scalar> ScoreDiagonal<'_, T> {
-    /// Scores up to 8·N rows; `at` is the first of them among those of `tall`.
+    /// Scores as many rows as R holds at most; `at` is the first of them among those of `tall`.
     #[inline(always)]
-    fn tile<A: Arch, const N: usize>(&mut self, rows: &[Row<'_>], at: usize) {
+    fn tile<A: Arch, R: Rows<T, A::V<T>>>(&mut self, rows: &[Row<'_>], at: usize) {
         let Scorer { net, layout, weights, .. } = self.scorer;
         let (action, block) = (self.group.action, layout.block(self.group.action));
         let (tall, wide) = (&*self.tall, &mut *self.wide);
         if net.is_tall() {
-            net.tall_to_z::<T, A, N>((tall, 0), at, wide);
+            net.tall_to_z::<T, A, R>((tall, 0), at, wide);
         } else {
-            wide.set_rows::<A, N>(net, rows);
-            net.wide_project::<T, A, N>(net.block(&weights.first, block), wide);
+            wide.set_rows::<A, R>(net, rows);
+            net.wide_project::<T, A, R>(net.block(&weights.first, block), wide);
         }
-        net.wide_pass::<T, A, N>(&weights.rest, wide);
+        net.wide_pass::<T, A, R>(&weights.rest, wide);
 
         let (first, rest) = self.inverse.parts(net, block, action);
         if net.is_tall() {
-            net.tall_to_product::<T, A, N>((tall, 1), at, wide);
+            net.tall_to_product::<T, A, R>((tall, 1), at, wide);
         } else {
-            net.wide_product::<T, A, N, true>(first, wide);
+            net.wide_product::<T, A, R, true>(first, wide);
         }
-        let widths = net.wide_contract::<T, A, N, true>(rest, wide);
+        let widths = net.wide_contract::<T, A, R, true>(rest, wide);
         let means = if let Some(theta) = self.theta {
             let (first, rest) = theta.parts(net, block, action);
             if net.is_tall() {
-                net.tall_to_product::<T, A, N>((tall, 2), at, wide);
+                net.tall_to_product::<T, A, R>((tall, 2), at, wide);
             } else {
-                net.wide_product::<T, A, N, false>(first, wide);
+                net.wide_product::<T, A, R, false>(first, wide);
             }
-            net.wide_contract::<T, A, N, false>(rest, wide)
+            net.wide_contract::<T, A, R, false>(rest, wide)
         } else {
             wide.f()
         };

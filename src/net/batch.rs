@@ -7,11 +7,11 @@
 use std::ops::Range;
 
 use super::optim::Step;
-use super::wide::{Reg, Tile, Wide, add, load, madd, mul, rows_to_units, splat, store, units_to_rows, zero_tile};
+use super::wide::{Wide, rows_to_units, units_to_rows};
 use super::{Net, Params, ROWS};
 use crate::linalg::dense::multiply;
 use crate::linalg::scalar::Scalar;
-use crate::linalg::simd::{Arch, LANES};
+use crate::linalg::simd::{Arch, LANES, Rows, Tile, Vectors};
 
 /// The rows of a batch and what their pass leaves.
 #[derive(Debug, Clone)]
@@ -44,7 +44,7 @@ struct BatchLayer<T> {
 impl<T: Scalar> Batch<T> {
     /// Room for `rows` rows.
     pub(crate) fn new(net: &Net, rows: usize) -> Self {
-        let tiles = |used: bool| vec![zero_tile(); if used { net.config.width } else { 0 }];
+        let tiles = |used: bool| vec![Tile::ZERO; if used { net.config.width } else { 0 }];
         let last = net.layers.len() - 1;
         let layers = net.layers.iter().enumerate().map(|(l, layer)| BatchLayer {
             z: vec![T::ZERO; rows * net.ld],
@@ -58,7 +58,7 @@ impl<T: Scalar> Batch<T> {
             rewards: vec![T::ZERO; rows],
             layers: layers.collect(),
             output: tiles(true),
-            output_bias: zero_tile(),
+            output_bias: Tile::ZERO,
             grad: vec![T::ZERO; net.rest_len],
             wide: Wide::new(net),
         }
@@ -79,11 +79,11 @@ impl<T: Scalar> Batch<T> {
     fn clear_sums(&mut self) {
         for layer in &mut self.layers {
             for sums in [&mut layer.bias, &mut layer.gain, &mut layer.offset] {
-                sums.fill(zero_tile());
+                sums.fill(Tile::ZERO);
             }
         }
-        self.output.fill(zero_tile());
-        self.output_bias = zero_tile();
+        self.output.fill(Tile::ZERO);
+        self.output_bias = Tile::ZERO;
     }
 }
 
@@ -113,52 +113,52 @@ impl Net {
             let end = (start + ROWS).min(n);
             meanwhile();
             if end - start > LANES {
-                self.batch_tile::<T, A, 2>(&weights.rest, start..end, batch);
+                self.batch_tile::<T, A, A::Sixteen<T>>(&weights.rest, start..end, batch);
             } else {
-                self.batch_tile::<T, A, 1>(&weights.rest, start..end, batch);
+                self.batch_tile::<T, A, Vectors<A, T, 1>>(&weights.rest, start..end, batch);
             }
             start = end;
         }
     }
 
     #[inline(always)]
-    fn batch_tile<T: Scalar, A: Arch, const N: usize>(&self, rest: &[T], rows: Range<usize>, batch: &mut Batch<T>) {
+    fn batch_tile<T: Scalar, A: Arch, R: Rows<T, A::V<T>>>(&self, rest: &[T], rows: Range<usize>, batch: &mut Batch<T>) {
         let Batch { rewards, layers, output, output_bias, wide, .. } = batch;
         let inv_n = T::of(1.0 / rewards.len() as f64);
         // lanes without a row have weight 0
-        let (mut y, mut weight) = (zero_tile::<T>(), zero_tile::<T>());
+        let (mut y, mut weight) = (Tile::<T>::ZERO, Tile::<T>::ZERO);
         y.0.as_flattened_mut()[..rows.len()].copy_from_slice(&rewards[rows.clone()]);
         weight.0.as_flattened_mut()[..rows.len()].fill(inv_n);
         let own = rows.start * self.ld..rows.end * self.ld;
 
-        let sum = rows_to_units::<T, A, N>(&layers[0].z[own.clone()], self.ld, &mut wide.layers[0].h);
-        store::<T, A, N>(sum, &mut wide.layers[0].sum);
-        let e = self.wide_train::<T, A, N>(rest, &y, &weight, wide);
+        let sum = rows_to_units::<T, A, R>(&layers[0].z[own.clone()], self.ld, &mut wide.layers[0].h);
+        R::store(sum, &mut wide.layers[0].sum);
+        let e = self.wide_train::<T, A, R>(rest, &y, &weight, wide);
 
         for (layer, wide) in layers.iter_mut().zip(&wide.layers) {
-            units_to_rows::<T, A, N>(wide.delta_z(), &mut layer.z[own.clone()], self.ld);
+            units_to_rows::<T, A, R>(wide.delta_z(), &mut layer.z[own.clone()], self.ld);
             if !layer.h.is_empty() {
-                units_to_rows::<T, A, N>(&wide.h, &mut layer.h[own.clone()], self.ld);
+                units_to_rows::<T, A, R>(&wide.h, &mut layer.h[own.clone()], self.ld);
             }
             for (sum, delta) in layer.bias.iter_mut().zip(wide.delta_z()) {
-                add_to::<T, A, N>(load::<T, A, N>(delta), sum);
+                add_to::<T, A, R>(R::load(delta), sum);
             }
             for (((gain, offset), delta), normal) in
                 layer.gain.iter_mut().zip(&mut layer.offset).zip(&wide.delta_y).zip(&wide.normal)
             {
-                let delta = load::<T, A, N>(delta);
-                add_to::<T, A, N>(delta, offset);
-                let own = madd::<T, A, N>(delta, load::<T, A, N>(normal), load::<T, A, N>(gain));
-                store::<T, A, N>(own, gain);
+                let delta = R::load(delta);
+                add_to::<T, A, R>(delta, offset);
+                let own = R::madd(delta, R::load(normal), R::load(gain));
+                R::store(own, gain);
             }
         }
         let last = &wide.layers[wide.layers.len() - 1];
-        let scaled = mul::<T, A, N>(e, splat::<T, A, N>(self.output_scale()));
+        let scaled = R::mul(e, R::splat(self.output_scale()));
         for (sum, h) in output.iter_mut().zip(&last.h) {
-            let own = madd::<T, A, N>(scaled, load::<T, A, N>(h), load::<T, A, N>(sum));
-            store::<T, A, N>(own, sum);
+            let own = R::madd(scaled, R::load(h), R::load(sum));
+            R::store(own, sum);
         }
-        add_to::<T, A, N>(e, output_bias);
+        add_to::<T, A, R>(e, output_bias);
     }
 
     /// Moves all weights along the gradient that [`Net::batch_gradient`] left.
@@ -210,8 +210,8 @@ impl Net {
 }
 
 #[inline(always)]
-fn add_to<T: Scalar, A: Arch, const N: usize>(v: Reg<A, T, N>, sum: &mut Tile<T>) {
-    store::<T, A, N>(add::<T, A, N>(load::<T, A, N>(sum), v), sum);
+fn add_to<T: Scalar, A: Arch, R: Rows<T, A::V<T>>>(v: R, sum: &mut Tile<T>) {
+    R::store(R::add(R::load(sum), v), sum);
 }
 
 /// The sum over lanes of each tile, eight tiles at a time.

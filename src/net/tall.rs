@@ -3,11 +3,11 @@
 //!
 //! Narrow inputs go through `wide.rs`, where the weights of a block stay in the first cache.
 
-use super::wide::{Wide, rows_to_units, store};
+use super::wide::{Wide, rows_to_units};
 use super::{Net, ROWS};
 use crate::linalg::dense::{SparseRows, multiply, multiply_sparse};
 use crate::linalg::scalar::Scalar;
-use crate::linalg::simd::Arch;
+use crate::linalg::simd::{Arch, Rows};
 
 /// Rows of wide inputs, with room for their products.
 #[derive(Debug, Clone)]
@@ -77,27 +77,27 @@ impl Net {
         }
     }
 
-    /// Takes product `at` of up to 8·N rows from `row` on as z_1.
+    /// Takes product `at` of the rows from `row` on, as many as R holds at most, as z_1.
     #[inline(always)]
-    pub(crate) fn tall_to_z<T: Scalar, A: Arch, const N: usize>(
+    pub(crate) fn tall_to_z<T: Scalar, A: Arch, R: Rows<T, A::V<T>>>(
         &self,
         (tall, at): (&Tall<T>, usize),
         row: usize,
         wide: &mut Wide<T>,
     ) {
-        let sum = rows_to_units::<T, A, N>(self.tile_of(tall, at, row), self.ld, &mut wide.layers[0].h);
-        store::<T, A, N>(sum, &mut wide.layers[0].sum);
+        let sum = rows_to_units::<T, A, R>(self.tile_of(tall, at, row), self.ld, &mut wide.layers[0].h);
+        R::store(sum, &mut wide.layers[0].sum);
     }
 
-    /// Takes product `at` of up to 8·N rows from `row` on as the part of W_1 in [`Net::wide_contract`].
+    /// Takes product `at` of the rows from `row` on, as many as R holds at most, as the part of W_1 in [`Net::wide_contract`].
     #[inline(always)]
-    pub(crate) fn tall_to_product<T: Scalar, A: Arch, const N: usize>(
+    pub(crate) fn tall_to_product<T: Scalar, A: Arch, R: Rows<T, A::V<T>>>(
         &self,
         (tall, at): (&Tall<T>, usize),
         row: usize,
         wide: &mut Wide<T>,
     ) {
-        rows_to_units::<T, A, N>(self.tile_of(tall, at, row), self.ld, &mut wide.product);
+        rows_to_units::<T, A, R>(self.tile_of(tall, at, row), self.ld, &mut wide.product);
     }
 
     fn tile_of<'a, T>(&self, tall: &'a Tall<T>, at: usize, row: usize) -> &'a [T] {

@@ -5,22 +5,15 @@
 //! rows; here it runs over rows, so that sums over units (layer norm, width) need no sum across lanes and widths need
 //! no padding. Everything between the products stays in the first cache. Rows enter and leave by transposition.
 //!
-//! Every pass is generic in N, the vectors per row of lanes: 2 for a full tile, 1 for up to eight rows.
+//! Every pass is generic in R, the registers that hold one number of each row: sixteen for a full tile, eight where no
+//! more rows are left.
 
 use super::Net;
 use crate::linalg::scalar::Scalar;
-use crate::linalg::simd::{Arch, Job, LANES, Lanes, lanes, lanes_mut};
+use crate::linalg::simd::{Arch, Job, LANES, Rows, Tile, Vectors, lanes, lanes_mut};
 
 /// Rows side by side.
 pub(crate) const ROWS: usize = 2 * LANES;
-
-/// One number of each row, on the borders of cache lines: a vector that lies across one is two accesses.
-#[derive(Debug, Clone, Copy)]
-#[repr(align(64))]
-pub(super) struct Tile<T>(pub(super) [Lanes<T>; 2]);
-
-/// One number of each of 8·N rows, in registers.
-pub(super) type Reg<A, T, const N: usize> = [<A as Arch>::V<T>; N];
 
 /// The passes of up to [`ROWS`] rows.
 #[derive(Debug, Clone)]
@@ -57,21 +50,17 @@ impl<T: Scalar> WideLayer<T> {
     }
 }
 
-pub(super) fn zero_tile<T: Scalar>() -> Tile<T> {
-    Tile([[T::ZERO; LANES]; 2])
-}
-
 impl<T: Scalar> Wide<T> {
     /// Room for the passes of a network.
     pub(crate) fn new(net: &Net) -> Self {
         let m = net.config.width;
-        let tiles = |n: usize| vec![zero_tile(); n];
+        let tiles = |n: usize| vec![Tile::ZERO; n];
         let normed = if net.config.layer_norm { m } else { 0 };
         let layer = WideLayer {
             h: tiles(m),
-            sum: zero_tile(),
+            sum: Tile::ZERO,
             normal: tiles(normed),
-            inv_std: zero_tile(),
+            inv_std: Tile::ZERO,
             delta_y: tiles(m),
             delta_z: tiles(normed),
         };
@@ -80,93 +69,91 @@ impl<T: Scalar> Wide<T> {
             layers: vec![layer; net.layers.len()],
             squares: tiles(if net.is_tall() { m } else { net.n_in.max(m) }),
             product: tiles(m),
-            f: zero_tile(),
+            f: Tile::ZERO,
             output: vec![T::ZERO; m],
         }
     }
 
-    /// Takes up to 8·N contexts, which come with their places, as inputs; lanes without a row repeat the last one.
+    /// Takes contexts, which come with their places, as inputs, as many as R holds at most; lanes without a row repeat
+    /// the last one.
     #[inline(always)]
-    pub(crate) fn set_rows<A: Arch, const N: usize>(&mut self, net: &Net, rows: &[(&[f32], usize)]) {
+    pub(crate) fn set_rows<A: Arch, R: Rows<T, A::V<T>>>(&mut self, net: &Net, rows: &[(&[f32], usize)]) {
         let (last, _) = rows[rows.len() - 1];
-        for half in 0..N {
-            let mut own = [last; LANES];
-            for (own, row) in own.iter_mut().zip(rows.iter().skip(half * LANES)) {
-                *own = row.0;
-            }
-            transpose_in::<T, A>(&own, &mut self.input, half);
+        let mut own = [last; ROWS];
+        for (own, row) in own.iter_mut().zip(rows) {
+            *own = row.0;
         }
+        transpose_in::<T, A, R>(&own, &mut self.input);
         if net.config.duplicate_input {
-            let factor = splat::<T, A, N>(T::of(0.5f64.sqrt()));
+            let factor = R::splat(T::of(0.5f64.sqrt()));
             let (a, b) = self.input.split_at_mut(last.len());
             for (a, b) in a.iter_mut().zip(b) {
-                let x = mul::<T, A, N>(load::<T, A, N>(a), factor);
-                store::<T, A, N>(x, a);
-                store::<T, A, N>(x, b);
+                let x = R::mul(R::load(a), factor);
+                R::store(x, a);
+                R::store(x, b);
             }
         }
     }
 
     /// f of each row.
     pub(crate) fn f(&self) -> [T; ROWS] {
-        self.f.0.as_flattened().try_into().expect("two vectors")
+        self.f.numbers()
     }
 }
 
-/// Writes eight rows into one half of the tiles, one tile per number of a row.
+/// Writes rows into tiles, one tile per number of a row.
 #[inline(always)]
-fn transpose_in<T: Scalar, A: Arch>(rows: &[&[f32]; LANES], tiles: &mut [Tile<T>], half: usize) {
+fn transpose_in<T: Scalar, A: Arch, R: Rows<T, A::V<T>>>(rows: &[&[f32]; ROWS], tiles: &mut [Tile<T>]) {
     let d = rows[0].len();
     if d < LANES {
-        for (lane, row) in rows.iter().enumerate() {
-            for (tile, &x) in tiles.iter_mut().zip(*row) {
-                tile.0[half][lane] = T::of_f32(x);
+        for (row, x) in rows.iter().enumerate() {
+            for (tile, &x) in tiles.iter_mut().zip(*x) {
+                tile.0[row / LANES][row % LANES] = T::of_f32(x);
             }
         }
         return;
     }
-    let mut own = [rows[0]; LANES];
-    for r in 0..LANES {
+    let mut own = *rows;
+    for r in 0..ROWS {
         own[r] = &rows[r][..d]; // all of one length: what follows needs no check
     }
     let mut at = 0;
     while at < d {
         // the last stretch overlaps the one before
         at = at.min(d - LANES);
-        let mut block = [A::zero::<T>(); LANES];
-        for r in 0..LANES {
-            block[r] = A::load_f32(&lanes(&own[r][at..at + LANES])[0]);
+        let mut halves = [[A::zero::<T>(); LANES]; 2];
+        for half in 0..R::VECTORS {
+            for r in 0..LANES {
+                halves[half][r] = A::load_f32(&lanes(&own[half * LANES + r][at..at + LANES])[0]);
+            }
+            halves[half] = A::transpose(halves[half]);
         }
-        let block = A::transpose(block);
-        for (v, tile) in block.into_iter().zip(&mut tiles[at..at + LANES]) {
-            A::store(v, &mut tile.0[half]);
+        for (j, tile) in tiles[at..at + LANES].iter_mut().enumerate() {
+            R::join([halves[0][j], halves[1][j]]).store(tile);
         }
         at += LANES;
     }
 }
 
-/// Reads rows (row-major, `ld` apart, up to 8·N of them) into one tile per unit, and returns the sum over the units.
-/// Lanes without a row are zero.
+/// Reads rows (row-major, `ld` apart, as many as R holds at most) into one tile per unit, and returns the sum over the
+/// units. Lanes without a row are zero.
 #[inline(always)]
-pub(super) fn rows_to_units<T: Scalar, A: Arch, const N: usize>(
-    rows: &[T],
-    ld: usize,
-    units: &mut [Tile<T>],
-) -> Reg<A, T, N> {
+pub(super) fn rows_to_units<T: Scalar, A: Arch, R: Rows<T, A::V<T>>>(rows: &[T], ld: usize, units: &mut [Tile<T>]) -> R {
     let (columns, n) = (ld / LANES, rows.len() / ld);
     let rows = lanes(rows);
-    let mut sum = splat::<T, A, N>(T::ZERO);
+    let mut sum = R::splat(T::ZERO);
     for (column, units) in units.chunks_mut(LANES).enumerate() {
-        for half in 0..N {
-            let mut block = [A::zero::<T>(); LANES];
+        let mut halves = [[A::zero::<T>(); LANES]; 2];
+        for half in 0..R::VECTORS {
             for r in 0..LANES.min(n - half * LANES) {
-                block[r] = A::load(&rows[(half * LANES + r) * columns + column]);
+                halves[half][r] = A::load(&rows[(half * LANES + r) * columns + column]);
             }
-            let block = A::transpose(block);
-            for (v, unit) in block.into_iter().zip(units.iter_mut()) {
-                sum[half] = A::add(sum[half], v);
-                A::store(v, &mut unit.0[half]);
-            }
+            halves[half] = A::transpose(halves[half]);
+        }
+        for (j, unit) in units.iter_mut().enumerate() {
+            let z = R::join([halves[0][j], halves[1][j]]);
+            sum = sum.add(z);
+            z.store(unit);
         }
     }
     sum
@@ -174,11 +161,11 @@ pub(super) fn rows_to_units<T: Scalar, A: Arch, const N: usize>(
 
 /// Writes one tile per unit as rows (row-major, `ld` apart, as many as fit); units beyond the last are zero.
 #[inline(always)]
-pub(super) fn units_to_rows<T: Scalar, A: Arch, const N: usize>(units: &[Tile<T>], rows: &mut [T], ld: usize) {
+pub(super) fn units_to_rows<T: Scalar, A: Arch, R: Rows<T, A::V<T>>>(units: &[Tile<T>], rows: &mut [T], ld: usize) {
     let (columns, n) = (ld / LANES, rows.len() / ld);
     let rows = lanes_mut(rows);
     for (column, units) in units.chunks(LANES).enumerate() {
-        for half in 0..N {
+        for half in 0..R::VECTORS {
             let mut block = [A::zero::<T>(); LANES];
             for (v, unit) in block.iter_mut().zip(units) {
                 *v = A::load(&unit.0[half]);
@@ -191,58 +178,25 @@ pub(super) fn units_to_rows<T: Scalar, A: Arch, const N: usize>(units: &[Tile<T>
     }
 }
 
-#[inline(always)]
-pub(super) fn load<T: Scalar, A: Arch, const N: usize>(tile: &Tile<T>) -> Reg<A, T, N> {
-    let mut out = [A::zero::<T>(); N];
-    for k in 0..N {
-        out[k] = A::load(&tile.0[k]);
-    }
-    out
-}
-
-#[inline(always)]
-pub(super) fn store<T: Scalar, A: Arch, const N: usize>(v: Reg<A, T, N>, tile: &mut Tile<T>) {
-    for k in 0..N {
-        A::store(v[k], &mut tile.0[k]);
-    }
-}
-
-#[inline(always)]
-pub(super) fn splat<T: Scalar, A: Arch, const N: usize>(v: T) -> Reg<A, T, N> {
-    [A::splat(v); N]
-}
-
-/// Operations of [`Arch`] on N vectors.
-macro_rules! each {
-    ($($name:ident($($arg:ident),+))*) => {$(
-        #[inline(always)]
-        pub(super) fn $name<T: Scalar, A: Arch, const N: usize>($($arg: Reg<A, T, N>),+) -> Reg<A, T, N> {
-            let mut out = [A::zero::<T>(); N];
-            for k in 0..N {
-                out[k] = A::$name($($arg[k]),+);
-            }
-            out
-        }
-    )*};
-}
-each! {
-    add(a, b) sub(a, b) mul(a, b) div(a, b) sqrt(a) madd(a, b, c) positive(a) where_positive(condition, a)
-}
-
 /// z_o = Σ_i w[i·ld + o]·x_i, or w[o·ld + i] if `TRANSPOSED`; returns Σ_o z_o.
 #[inline(always)]
-fn product<T: Scalar, A: Arch, const N: usize, const TRANSPOSED: bool>(
+fn product<T: Scalar, A: Arch, R: Rows<T, A::V<T>>, const TRANSPOSED: bool>(
     x: &[Tile<T>],
     w: &[T],
     ld: usize,
     z: &mut [Tile<T>],
-) -> Reg<A, T, N> {
-    let mut sum = zero_tile();
-    A::call(Product::<T, N, TRANSPOSED> { x, w, ld, z, sum: &mut sum });
-    load::<T, A, N>(&sum)
+) -> R {
+    let mut sum = Tile::ZERO;
+    let all = Product { x, w, ld, z, sum: &mut sum };
+    if R::VECTORS == 2 {
+        A::call(ProductOf::<T, true, TRANSPOSED>(all));
+    } else {
+        A::call(ProductOf::<T, false, TRANSPOSED>(all));
+    }
+    R::load(&sum)
 }
 
-struct Product<'a, T, const N: usize, const TRANSPOSED: bool> {
+struct Product<'a, T> {
     x: &'a [Tile<T>],
     w: &'a [T],
     ld: usize,
@@ -250,80 +204,85 @@ struct Product<'a, T, const N: usize, const TRANSPOSED: bool> {
     sum: &'a mut Tile<T>,
 }
 
-impl<T: Scalar, const N: usize, const TRANSPOSED: bool> Job for Product<'_, T, N, TRANSPOSED> {
+/// The product for sixteen rows or for eight.
+struct ProductOf<'a, T, const SIXTEEN: bool, const TRANSPOSED: bool>(Product<'a, T>);
+
+impl<T: Scalar, const SIXTEEN: bool, const TRANSPOSED: bool> Job for ProductOf<'_, T, SIXTEEN, TRANSPOSED> {
     type Out = ();
 
     #[inline(always)]
     fn run<A: Arch>(self) {
-        /// Outputs at a time: twelve sums, two inputs and a weight nearly fill the sixteen registers.
-        const MOST: usize = 6;
-        let Product { x, w, ld, z, .. } = self;
-        let mut sum = splat::<T, A, N>(T::ZERO);
-        let mut start = 0;
-        while start < z.len() {
+        if SIXTEEN {
+            self.0.run::<A, A::Sixteen<T>, TRANSPOSED>();
+        } else {
+            self.0.run::<A, Vectors<A, T, 1>, TRANSPOSED>();
+        }
+    }
+}
+
+impl<T: Scalar> Product<'_, T> {
+    #[inline(always)]
+    fn run<A: Arch, R: Rows<T, A::V<T>>, const TRANSPOSED: bool>(mut self) {
+        let mut sum = R::splat(T::ZERO);
+        let (mut start, n) = (0, self.z.len());
+        while R::SUMS == 20 && n - start >= 20 {
+            sum = self.block::<A, R, 20, TRANSPOSED>(start, sum);
+            start += 20;
+        }
+        while R::SUMS == 20 && n - start >= 12 {
+            sum = self.block::<A, R, 12, TRANSPOSED>(start, sum);
+            start += 12;
+        }
+        while start < n {
             // none of the last two blocks has too few sums to hide the latency of an addition
-            let size = match z.len() - start {
-                left @ ..=MOST => left,
-                left if left < 2 * MOST => left.div_ceil(2),
-                _ => MOST,
+            let size = match n - start {
+                left @ ..=6 => left,
+                left if left < 12 => left.div_ceil(2),
+                _ => 6,
             };
             sum = match size {
-                6 => product_block::<T, A, N, 6, TRANSPOSED>(x, w, ld, start, z, sum),
-                5 => product_block::<T, A, N, 5, TRANSPOSED>(x, w, ld, start, z, sum),
-                4 => product_block::<T, A, N, 4, TRANSPOSED>(x, w, ld, start, z, sum),
-                3 => product_block::<T, A, N, 3, TRANSPOSED>(x, w, ld, start, z, sum),
-                2 => product_block::<T, A, N, 2, TRANSPOSED>(x, w, ld, start, z, sum),
-                _ => product_block::<T, A, N, 1, TRANSPOSED>(x, w, ld, start, z, sum),
+                6 => self.block::<A, R, 6, TRANSPOSED>(start, sum),
+                5 => self.block::<A, R, 5, TRANSPOSED>(start, sum),
+                4 => self.block::<A, R, 4, TRANSPOSED>(start, sum),
+                3 => self.block::<A, R, 3, TRANSPOSED>(start, sum),
+                2 => self.block::<A, R, 2, TRANSPOSED>(start, sum),
+                _ => self.block::<A, R, 1, TRANSPOSED>(start, sum),
             };
             start += size;
         }
-        store::<T, A, N>(sum, self.sum);
+        sum.store(self.sum);
     }
-}
 
-/// The outputs start..start + B.
-#[inline(always)]
-fn product_block<T: Scalar, A: Arch, const N: usize, const B: usize, const TRANSPOSED: bool>(
-    x: &[Tile<T>],
-    w: &[T],
-    ld: usize,
-    start: usize,
-    z: &mut [Tile<T>],
-    mut sum: Reg<A, T, N>,
-) -> Reg<A, T, N> {
-    let mut sums = [[A::zero::<T>(); N]; B];
-    if TRANSPOSED {
-        let w = &w[start * ld..];
-        for (i, x) in x.iter().enumerate() {
-            let x = load::<T, A, N>(x);
-            let w = &w[i..i + (B - 1) * ld + 1];
-            for b in 0..B {
-                add_product::<T, A, N>(w[b * ld], x, &mut sums[b]);
+    /// The outputs start..start + B, also added to `sum`.
+    #[inline(always)]
+    fn block<A: Arch, R: Rows<T, A::V<T>>, const B: usize, const TRANSPOSED: bool>(&mut self, start: usize, mut sum: R) -> R {
+        let Product { x, w, ld, .. } = *self;
+        let mut sums = [R::splat(T::ZERO); B];
+        if TRANSPOSED {
+            let w = &w[start * ld..];
+            for (i, x) in x.iter().enumerate() {
+                let x = R::load(x);
+                let w = &w[i..i + (B - 1) * ld + 1];
+                for b in 0..B {
+                    sums[b] = R::splat(w[b * ld]).madd(x, sums[b]);
+                }
+            }
+        } else {
+            // chunks of one length, so that the bounds are checked once and not for every input
+            assert!(start + B <= ld && x.len() <= w.len() / ld);
+            for (x, w) in x.iter().zip(w.chunks_exact(ld)) {
+                let x = R::load(x);
+                let w = &w[start..start + B];
+                for b in 0..B {
+                    sums[b] = R::splat(w[b]).madd(x, sums[b]);
+                }
             }
         }
-    } else {
-        // chunks of one length, so that the bounds are checked once and not for every input
-        assert!(start + B <= ld && x.len() <= w.len() / ld);
-        for (x, w) in x.iter().zip(w.chunks_exact(ld)) {
-            let x = load::<T, A, N>(x);
-            let w = &w[start..start + B];
-            for b in 0..B {
-                add_product::<T, A, N>(w[b], x, &mut sums[b]);
-            }
+        for (own, z) in sums.into_iter().zip(&mut self.z[start..start + B]) {
+            sum = sum.add(own);
+            own.store(z);
         }
-    }
-    for (own, z) in sums.into_iter().zip(&mut z[start..start + B]) {
-        sum = add::<T, A, N>(sum, own);
-        store::<T, A, N>(own, z);
-    }
-    sum
-}
-
-#[inline(always)]
-fn add_product<T: Scalar, A: Arch, const N: usize>(w: T, x: Reg<A, T, N>, sum: &mut Reg<A, T, N>) {
-    let w = A::splat(w);
-    for k in 0..N {
-        sum[k] = A::madd(w, x[k], sum[k]);
+        sum
     }
 }
 
@@ -337,194 +296,194 @@ impl Net {
 
     /// z_1 = W_1 x of the rows that were set, whose inputs lie in the block `first`.
     #[inline(always)]
-    pub(crate) fn wide_project<T: Scalar, A: Arch, const N: usize>(&self, first: &[T], wide: &mut Wide<T>) {
+    pub(crate) fn wide_project<T: Scalar, A: Arch, R: Rows<T, A::V<T>>>(&self, first: &[T], wide: &mut Wide<T>) {
         let Wide { input, layers, .. } = wide;
-        let sum = product::<T, A, N, false>(input, first, self.ld, &mut layers[0].h);
-        store::<T, A, N>(sum, &mut layers[0].sum);
+        let sum = product::<T, A, R, false>(input, first, self.ld, &mut layers[0].h);
+        R::store(sum, &mut layers[0].sum);
     }
 
     /// Forward and backward pass from z_1 on: f, and the factors of ∇f.
     #[inline(always)]
-    pub(crate) fn wide_pass<T: Scalar, A: Arch, const N: usize>(&self, rest: &[T], wide: &mut Wide<T>) {
-        let sums = self.wide_forward::<T, A, N>(rest, wide);
-        self.wide_backward::<T, A, N>(rest, sums, wide);
+    pub(crate) fn wide_pass<T: Scalar, A: Arch, R: Rows<T, A::V<T>>>(&self, rest: &[T], wide: &mut Wide<T>) {
+        let sums = self.wide_forward::<T, A, R>(rest, wide);
+        self.wide_backward::<T, A, R>(rest, sums, wide);
     }
 
     /// As [`Net::wide_pass`], but the factors δ are those of ∇ Σ_r e_r f_r with e = weight·(f − reward), which is
     /// returned.
     #[inline(always)]
-    pub(super) fn wide_train<T: Scalar, A: Arch, const N: usize>(
+    pub(super) fn wide_train<T: Scalar, A: Arch, R: Rows<T, A::V<T>>>(
         &self,
         rest: &[T],
         rewards: &Tile<T>,
         weights: &Tile<T>,
         wide: &mut Wide<T>,
-    ) -> Reg<A, T, N> {
-        let sums = self.wide_forward::<T, A, N>(rest, wide);
-        let residual = sub::<T, A, N>(load::<T, A, N>(&wide.f), load::<T, A, N>(rewards));
-        let e = mul::<T, A, N>(residual, load::<T, A, N>(weights));
+    ) -> R {
+        let sums = self.wide_forward::<T, A, R>(rest, wide);
+        let residual = R::sub(R::load(&wide.f), R::load(rewards));
+        let e = R::mul(residual, R::load(weights));
         // every δ is linear in that of the last layer
         for delta in &mut wide.layers.last_mut().expect("at least one hidden layer").delta_y {
-            store::<T, A, N>(mul::<T, A, N>(e, load::<T, A, N>(delta)), delta);
+            R::store(R::mul(e, R::load(delta)), delta);
         }
-        let sums = [mul::<T, A, N>(e, sums[0]), mul::<T, A, N>(e, sums[1])];
-        self.wide_backward::<T, A, N>(rest, sums, wide);
+        let sums = [R::mul(e, sums[0]), R::mul(e, sums[1])];
+        self.wide_backward::<T, A, R>(rest, sums, wide);
         e
     }
 
     /// All h, f, and δy of the last layer with its two sums.
     #[inline(always)]
-    fn wide_forward<T: Scalar, A: Arch, const N: usize>(&self, rest: &[T], wide: &mut Wide<T>) -> [Reg<A, T, N>; 2] {
+    fn wide_forward<T: Scalar, A: Arch, R: Rows<T, A::V<T>>>(&self, rest: &[T], wide: &mut Wide<T>) -> [R; 2] {
         for l in 0..self.layers.len() - 1 {
-            self.wide_hidden::<T, A, N>(l, rest, wide);
+            self.wide_hidden::<T, A, R>(l, rest, wide);
         }
-        self.wide_last::<T, A, N>(rest, wide)
+        self.wide_last::<T, A, R>(rest, wide)
     }
 
     /// All other δ.
     #[inline(always)]
-    fn wide_backward<T: Scalar, A: Arch, const N: usize>(
+    fn wide_backward<T: Scalar, A: Arch, R: Rows<T, A::V<T>>>(
         &self,
         rest: &[T],
-        mut sums: [Reg<A, T, N>; 2],
+        mut sums: [R; 2],
         wide: &mut Wide<T>,
     ) {
         for l in (0..self.layers.len()).rev() {
-            self.wide_delta::<T, A, N>(l, rest, sums, wide);
+            self.wide_delta::<T, A, R>(l, rest, sums, wide);
             if l > 0 {
-                sums = self.wide_back::<T, A, N>(l - 1, rest, wide);
+                sums = self.wide_back::<T, A, R>(l - 1, rest, wide);
             }
         }
     }
 
     /// z_l → x̂_l (centred and scaled where there is a layer norm), in place in `normal`; returns 1/√(var + ε).
     #[inline(always)]
-    fn wide_normalise<T: Scalar, A: Arch, const N: usize>(&self, own: &mut WideLayer<T>) -> Reg<A, T, N> {
-        let inv_m = splat::<T, A, N>(T::of(self.inv_width));
-        let eps = splat::<T, A, N>(T::of(super::tangent::LAYER_NORM_EPS));
-        let mean = mul::<T, A, N>(load::<T, A, N>(&own.sum), inv_m);
+    fn wide_normalise<T: Scalar, A: Arch, R: Rows<T, A::V<T>>>(&self, own: &mut WideLayer<T>) -> R {
+        let inv_m = R::splat(T::of(self.inv_width));
+        let eps = R::splat(T::of(super::tangent::LAYER_NORM_EPS));
+        let mean = R::mul(R::load(&own.sum), inv_m);
         // two sums, so that neither waits for its own last addition
-        let (mut even, mut odd) = (splat::<T, A, N>(T::ZERO), splat::<T, A, N>(T::ZERO));
+        let (mut even, mut odd) = (R::splat(T::ZERO), R::splat(T::ZERO));
         let ((h, last), (normal, last_normal)) = (own.h.as_chunks(), own.normal.as_chunks_mut());
         for ([h, next], [normal, next_normal]) in h.iter().zip(normal) {
-            even = centre::<T, A, N>(h, mean, normal, even);
-            odd = centre::<T, A, N>(next, mean, next_normal, odd);
+            even = centre::<T, A, R>(h, mean, normal, even);
+            odd = centre::<T, A, R>(next, mean, next_normal, odd);
         }
         for (h, normal) in last.iter().zip(last_normal) {
-            even = centre::<T, A, N>(h, mean, normal, even);
+            even = centre::<T, A, R>(h, mean, normal, even);
         }
-        let variance = madd::<T, A, N>(add::<T, A, N>(even, odd), inv_m, eps);
-        let inv_std = div::<T, A, N>(splat::<T, A, N>(T::ONE), sqrt::<T, A, N>(variance));
-        store::<T, A, N>(inv_std, &mut own.inv_std);
+        let variance = R::madd(R::add(even, odd), inv_m, eps);
+        let inv_std = R::div(R::splat(T::ONE), R::sqrt(variance));
+        R::store(inv_std, &mut own.inv_std);
         inv_std
     }
 
     /// Adds the biases of layer l to z_l, and its sum over the units.
     #[inline(always)]
-    fn wide_bias<T: Scalar, A: Arch, const N: usize>(&self, at: usize, rest: &[T], own: &mut WideLayer<T>) {
-        let mut sum = splat::<T, A, N>(T::ZERO);
+    fn wide_bias<T: Scalar, A: Arch, R: Rows<T, A::V<T>>>(&self, at: usize, rest: &[T], own: &mut WideLayer<T>) {
+        let mut sum = R::splat(T::ZERO);
         for (h, &bias) in own.h.iter_mut().zip(&rest[at..at + self.config.width]) {
-            let z = add::<T, A, N>(load::<T, A, N>(h), splat::<T, A, N>(bias));
-            sum = add::<T, A, N>(sum, z);
-            store::<T, A, N>(z, h);
+            let z = R::add(R::load(h), R::splat(bias));
+            sum = R::add(sum, z);
+            R::store(z, h);
         }
-        store::<T, A, N>(sum, &mut own.sum);
+        R::store(sum, &mut own.sum);
     }
 
     /// h_l of a layer before the last, and z_{l+1}.
     #[inline(always)]
-    fn wide_hidden<T: Scalar, A: Arch, const N: usize>(&self, l: usize, rest: &[T], wide: &mut Wide<T>) {
+    fn wide_hidden<T: Scalar, A: Arch, R: Rows<T, A::V<T>>>(&self, l: usize, rest: &[T], wide: &mut Wide<T>) {
         let (m, layer) = (self.config.width, &self.layers[l]);
         let (own, next) = wide.layers.split_at_mut(l + 1);
         let own = &mut own[l];
         if let Some(at) = layer.bias {
-            self.wide_bias::<T, A, N>(at, rest, own);
+            self.wide_bias::<T, A, R>(at, rest, own);
         }
         if let (Some(gain), Some(offset)) = (layer.gain, layer.offset) {
-            let inv_std = self.wide_normalise::<T, A, N>(own);
+            let inv_std = self.wide_normalise::<T, A, R>(own);
             let (gain, offset) = (&rest[gain..gain + m], &rest[offset..offset + m]);
             for (((h, normal), &gain), &offset) in own.h.iter_mut().zip(&mut own.normal).zip(gain).zip(offset) {
-                let scaled = mul::<T, A, N>(load::<T, A, N>(normal), inv_std);
-                store::<T, A, N>(scaled, normal);
-                let y = madd::<T, A, N>(splat::<T, A, N>(gain), scaled, splat::<T, A, N>(offset));
-                store::<T, A, N>(positive::<T, A, N>(y), h);
+                let scaled = R::mul(R::load(normal), inv_std);
+                R::store(scaled, normal);
+                let y = R::madd(R::splat(gain), scaled, R::splat(offset));
+                R::store(R::positive(y), h);
             }
         } else {
             for h in &mut own.h {
-                store::<T, A, N>(positive::<T, A, N>(load::<T, A, N>(h)), h);
+                R::store(R::positive(R::load(h)), h);
             }
         }
         let next = &mut next[0];
-        let sum = product::<T, A, N, false>(&own.h, &rest[self.layers[l + 1].weight..], self.ld, &mut next.h);
-        store::<T, A, N>(sum, &mut next.sum);
+        let sum = product::<T, A, R, false>(&own.h, &rest[self.layers[l + 1].weight..], self.ld, &mut next.h);
+        R::store(sum, &mut next.sum);
     }
 
     /// h of the last hidden layer, f, and δy; returns Σ δx̂ and Σ δx̂·x̂, which the layer norm's derivative needs.
     #[inline(always)]
-    fn wide_last<T: Scalar, A: Arch, const N: usize>(&self, rest: &[T], wide: &mut Wide<T>) -> [Reg<A, T, N>; 2] {
+    fn wide_last<T: Scalar, A: Arch, R: Rows<T, A::V<T>>>(&self, rest: &[T], wide: &mut Wide<T>) -> [R; 2] {
         let (m, layer) = (self.config.width, &self.layers[self.layers.len() - 1]);
         let Wide { layers, f, output, .. } = wide;
         let own = layers.last_mut().expect("at least one hidden layer");
-        let zero = splat::<T, A, N>(T::ZERO);
+        let zero = R::splat(T::ZERO);
         let (mut mean, mut sum, mut sum_both) = (zero, zero, zero);
         if let Some(at) = layer.bias {
-            self.wide_bias::<T, A, N>(at, rest, own);
+            self.wide_bias::<T, A, R>(at, rest, own);
         }
         let output = &output[..m];
         if let (Some(gain), Some(offset)) = (layer.gain, layer.offset) {
-            let inv_std = self.wide_normalise::<T, A, N>(own);
+            let inv_std = self.wide_normalise::<T, A, R>(own);
             let (h, delta_y) = (&mut own.h[..m], &mut own.delta_y[..m]);
             let (gain, offset, normal) = (&rest[gain..gain + m], &rest[offset..offset + m], &mut own.normal[..m]);
             for i in 0..m {
-                let scaled = mul::<T, A, N>(load::<T, A, N>(&normal[i]), inv_std);
-                let gain = splat::<T, A, N>(gain[i]);
-                let y = positive::<T, A, N>(madd::<T, A, N>(gain, scaled, splat::<T, A, N>(offset[i])));
-                let output = splat::<T, A, N>(output[i]);
-                let delta = where_positive::<T, A, N>(y, output);
-                let delta_normal = mul::<T, A, N>(delta, gain);
-                mean = madd::<T, A, N>(output, y, mean);
-                sum = add::<T, A, N>(sum, delta_normal);
-                sum_both = madd::<T, A, N>(delta_normal, scaled, sum_both);
-                store::<T, A, N>(scaled, &mut normal[i]);
-                store::<T, A, N>(y, &mut h[i]);
-                store::<T, A, N>(delta, &mut delta_y[i]);
+                let scaled = R::mul(R::load(&normal[i]), inv_std);
+                let gain = R::splat(gain[i]);
+                let y = R::positive(R::madd(gain, scaled, R::splat(offset[i])));
+                let output = R::splat(output[i]);
+                let delta = R::where_positive(y, output);
+                let delta_normal = R::mul(delta, gain);
+                mean = R::madd(output, y, mean);
+                sum = R::add(sum, delta_normal);
+                sum_both = R::madd(delta_normal, scaled, sum_both);
+                R::store(scaled, &mut normal[i]);
+                R::store(y, &mut h[i]);
+                R::store(delta, &mut delta_y[i]);
             }
         } else {
             let (h, delta_y) = (&mut own.h[..m], &mut own.delta_y[..m]);
             for i in 0..m {
-                let y = positive::<T, A, N>(load::<T, A, N>(&h[i]));
-                let output = splat::<T, A, N>(output[i]);
-                mean = madd::<T, A, N>(output, y, mean);
-                store::<T, A, N>(y, &mut h[i]);
-                store::<T, A, N>(where_positive::<T, A, N>(y, output), &mut delta_y[i]);
+                let y = R::positive(R::load(&h[i]));
+                let output = R::splat(output[i]);
+                mean = R::madd(output, y, mean);
+                R::store(y, &mut h[i]);
+                R::store(R::where_positive(y, output), &mut delta_y[i]);
             }
         }
-        let bias = splat::<T, A, N>(self.output_bias.map_or(T::ZERO, |at| rest[at]));
-        store::<T, A, N>(add::<T, A, N>(mean, bias), f);
+        let bias = R::splat(self.output_bias.map_or(T::ZERO, |at| rest[at]));
+        R::store(R::add(mean, bias), f);
         [sum, sum_both]
     }
 
     /// δy_l of a layer before the last, from δz_{l+1}; returns the two sums as [`Net::wide_last`] does.
     #[inline(always)]
-    fn wide_back<T: Scalar, A: Arch, const N: usize>(
+    fn wide_back<T: Scalar, A: Arch, R: Rows<T, A::V<T>>>(
         &self,
         l: usize,
         rest: &[T],
         wide: &mut Wide<T>,
-    ) -> [Reg<A, T, N>; 2] {
+    ) -> [R; 2] {
         let m = self.config.width;
         let (own, after) = wide.layers.split_at_mut(l + 1);
         let own = &mut own[l];
         let weight = &rest[self.layers[l + 1].weight..];
-        product::<T, A, N, true>(after[0].delta_z(), weight, self.ld, &mut own.delta_y);
-        let (mut sum, mut sum_both) = (splat::<T, A, N>(T::ZERO), splat::<T, A, N>(T::ZERO));
+        product::<T, A, R, true>(after[0].delta_z(), weight, self.ld, &mut own.delta_y);
+        let (mut sum, mut sum_both) = (R::splat(T::ZERO), R::splat(T::ZERO));
         for i in 0..m {
-            let delta = where_positive::<T, A, N>(load::<T, A, N>(&own.h[i]), load::<T, A, N>(&own.delta_y[i]));
-            store::<T, A, N>(delta, &mut own.delta_y[i]);
+            let delta = R::where_positive(R::load(&own.h[i]), R::load(&own.delta_y[i]));
+            R::store(delta, &mut own.delta_y[i]);
             if let Some(gain) = self.layers[l].gain {
-                let delta_normal = mul::<T, A, N>(delta, splat::<T, A, N>(rest[gain + i]));
-                sum = add::<T, A, N>(sum, delta_normal);
-                sum_both = madd::<T, A, N>(delta_normal, load::<T, A, N>(&own.normal[i]), sum_both);
+                let delta_normal = R::mul(delta, R::splat(rest[gain + i]));
+                sum = R::add(sum, delta_normal);
+                sum_both = R::madd(delta_normal, R::load(&own.normal[i]), sum_both);
             }
         }
         [sum, sum_both]
@@ -532,114 +491,114 @@ impl Net {
 
     /// δz_l from δy_l where there is a layer norm.
     #[inline(always)]
-    fn wide_delta<T: Scalar, A: Arch, const N: usize>(
+    fn wide_delta<T: Scalar, A: Arch, R: Rows<T, A::V<T>>>(
         &self,
         l: usize,
         rest: &[T],
-        sums: [Reg<A, T, N>; 2],
+        sums: [R; 2],
         wide: &mut Wide<T>,
     ) {
         let Some(gain) = self.layers[l].gain else { return };
         let (m, own) = (self.config.width, &mut wide.layers[l]);
-        let minus_inv_m = splat::<T, A, N>(T::of(-self.inv_width));
-        let inv_std = load::<T, A, N>(&own.inv_std);
-        let mean = mul::<T, A, N>(sums[0], minus_inv_m);
-        let mean_both = mul::<T, A, N>(sums[1], minus_inv_m);
+        let minus_inv_m = R::splat(T::of(-self.inv_width));
+        let inv_std = R::load(&own.inv_std);
+        let mean = R::mul(sums[0], minus_inv_m);
+        let mean_both = R::mul(sums[1], minus_inv_m);
         let (gain, delta_y) = (&rest[gain..gain + m], &own.delta_y[..m]);
         let (normal, delta_z) = (&own.normal[..m], &mut own.delta_z[..m]);
         for i in 0..m {
-            let centred = madd::<T, A, N>(splat::<T, A, N>(gain[i]), load::<T, A, N>(&delta_y[i]), mean);
-            let centred = madd::<T, A, N>(load::<T, A, N>(&normal[i]), mean_both, centred);
-            store::<T, A, N>(mul::<T, A, N>(inv_std, centred), &mut delta_z[i]);
+            let centred = R::madd(R::splat(gain[i]), R::load(&delta_y[i]), mean);
+            let centred = R::madd(R::load(&normal[i]), mean_both, centred);
+            R::store(R::mul(inv_std, centred), &mut delta_z[i]);
         }
     }
 
     /// Σ_j c_{ji} x_j (of x_j² if `SQUARE`) of each unit of the first layer, into `product`.
     #[inline(always)]
-    pub(crate) fn wide_product<T: Scalar, A: Arch, const N: usize, const SQUARE: bool>(
+    pub(crate) fn wide_product<T: Scalar, A: Arch, R: Rows<T, A::V<T>>, const SQUARE: bool>(
         &self,
         first: &[T],
         wide: &mut Wide<T>,
     ) {
         let Wide { input, squares, product: out, .. } = wide;
-        product::<T, A, N, false>(squared::<T, A, N, SQUARE>(input, squares), first, self.ld, out);
+        product::<T, A, R, false>(squared::<T, A, R, SQUARE>(input, squares), first, self.ld, out);
     }
 
     /// Σ over all parameters of c·g, or √(Σ c·g²) if `SQUARE`, for each row: with c = 1/Λ the width, with c = θ the mean
     /// of a linear model on ∇f. The part of W_1 comes in `product`.
     #[inline(always)]
-    pub(crate) fn wide_contract<T: Scalar, A: Arch, const N: usize, const SQUARE: bool>(
+    pub(crate) fn wide_contract<T: Scalar, A: Arch, R: Rows<T, A::V<T>>, const SQUARE: bool>(
         &self,
         rest: &[T],
         wide: &mut Wide<T>,
     ) -> [T; ROWS] {
         let m = self.config.width;
         let Wide { layers, product: buffer, squares, .. } = wide;
-        let zero = splat::<T, A, N>(T::ZERO);
+        let zero = R::splat(T::ZERO);
         let (mut weights, mut vectors, mut output) = (zero, zero, zero);
         for l in 0..self.layers.len() {
             let layer = &self.layers[l];
             if l > 0 {
-                let input = squared::<T, A, N, SQUARE>(&layers[l - 1].h, squares);
-                product::<T, A, N, false>(input, &rest[layer.weight..], self.ld, buffer);
+                let input = squared::<T, A, R, SQUARE>(&layers[l - 1].h, squares);
+                product::<T, A, R, false>(input, &rest[layer.weight..], self.ld, buffer);
             }
             let own = &layers[l];
             let (delta_z, delta_y, buffer) = (&own.delta_z()[..m], &own.delta_y[..m], &buffer[..m]);
             if let Some(at) = layer.bias {
                 for (u, &c) in delta_z.iter().zip(&rest[at..at + m]) {
-                    vectors = term::<T, A, N, SQUARE>(load::<T, A, N>(u), splat::<T, A, N>(c), vectors);
+                    vectors = term::<T, A, R, SQUARE>(R::load(u), R::splat(c), vectors);
                 }
             }
             if let (Some(gain), Some(offset)) = (layer.gain, layer.offset) {
                 let (gain, offset, normal) = (&rest[gain..gain + m], &rest[offset..offset + m], &own.normal[..m]);
                 for i in 0..m {
-                    let (u, c) = (load::<T, A, N>(&delta_z[i]), load::<T, A, N>(&buffer[i]));
-                    weights = term::<T, A, N, SQUARE>(u, c, weights);
+                    let (u, c) = (R::load(&delta_z[i]), R::load(&buffer[i]));
+                    weights = term::<T, A, R, SQUARE>(u, c, weights);
                     // δy²·(c_offset + c_gain·x̂²), or without squares
-                    let x = load::<T, A, N>(&normal[i]);
-                    let x = if SQUARE { mul::<T, A, N>(x, x) } else { x };
-                    let c = madd::<T, A, N>(splat::<T, A, N>(gain[i]), x, splat::<T, A, N>(offset[i]));
-                    vectors = term::<T, A, N, SQUARE>(load::<T, A, N>(&delta_y[i]), c, vectors);
+                    let x = R::load(&normal[i]);
+                    let x = if SQUARE { R::mul(x, x) } else { x };
+                    let c = R::madd(R::splat(gain[i]), x, R::splat(offset[i]));
+                    vectors = term::<T, A, R, SQUARE>(R::load(&delta_y[i]), c, vectors);
                 }
             } else {
                 for i in 0..m {
-                    let (u, c) = (load::<T, A, N>(&delta_z[i]), load::<T, A, N>(&buffer[i]));
-                    weights = term::<T, A, N, SQUARE>(u, c, weights);
+                    let (u, c) = (R::load(&delta_z[i]), R::load(&buffer[i]));
+                    weights = term::<T, A, R, SQUARE>(u, c, weights);
                 }
             }
         }
         let scale = self.output_scale::<T>();
-        let scale = splat::<T, A, N>(if SQUARE { scale * scale } else { scale });
+        let scale = R::splat(if SQUARE { scale * scale } else { scale });
         let last = &layers[self.layers.len() - 1];
         for (h, &c) in last.h.iter().zip(&rest[self.output..self.output + m]) {
-            output = term::<T, A, N, SQUARE>(load::<T, A, N>(h), splat::<T, A, N>(c), output);
+            output = term::<T, A, R, SQUARE>(R::load(h), R::splat(c), output);
         }
-        let bias = splat::<T, A, N>(self.output_bias.map_or(T::ZERO, |at| rest[at]));
-        let sum = add::<T, A, N>(add::<T, A, N>(weights, vectors), bias);
-        let sum = madd::<T, A, N>(output, scale, sum);
-        let sum = if SQUARE { sqrt::<T, A, N>(sum) } else { sum };
-        let mut out = zero_tile();
-        store::<T, A, N>(sum, &mut out);
-        out.0.as_flattened().try_into().expect("two vectors")
+        let bias = R::splat(self.output_bias.map_or(T::ZERO, |at| rest[at]));
+        let sum = R::add(R::add(weights, vectors), bias);
+        let sum = R::madd(output, scale, sum);
+        let sum = if SQUARE { R::sqrt(sum) } else { sum };
+        let mut out = Tile::ZERO;
+        sum.store(&mut out);
+        out.numbers()
     }
 }
 
 /// z − mean, stored; returns sum + (z − mean)².
 #[inline(always)]
-fn centre<T: Scalar, A: Arch, const N: usize>(
+fn centre<T: Scalar, A: Arch, R: Rows<T, A::V<T>>>(
     z: &Tile<T>,
-    mean: Reg<A, T, N>,
+    mean: R,
     centred: &mut Tile<T>,
-    sum: Reg<A, T, N>,
-) -> Reg<A, T, N> {
-    let own = sub::<T, A, N>(load::<T, A, N>(z), mean);
-    store::<T, A, N>(own, centred);
-    madd::<T, A, N>(own, own, sum)
+    sum: R,
+) -> R {
+    let own = R::sub(R::load(z), mean);
+    R::store(own, centred);
+    R::madd(own, own, sum)
 }
 
 /// The tiles, or their squares.
 #[inline(always)]
-fn squared<'a, T: Scalar, A: Arch, const N: usize, const SQUARE: bool>(
+fn squared<'a, T: Scalar, A: Arch, R: Rows<T, A::V<T>>, const SQUARE: bool>(
     tiles: &'a [Tile<T>],
     squares: &'a mut [Tile<T>],
 ) -> &'a [Tile<T>] {
@@ -648,19 +607,19 @@ fn squared<'a, T: Scalar, A: Arch, const N: usize, const SQUARE: bool>(
     }
     let squares = &mut squares[..tiles.len()];
     for (square, tile) in squares.iter_mut().zip(tiles) {
-        let v = load::<T, A, N>(tile);
-        store::<T, A, N>(mul::<T, A, N>(v, v), square);
+        let v = R::load(tile);
+        R::store(R::mul(v, v), square);
     }
     squares
 }
 
 /// sum + c·u, or sum + c·u².
 #[inline(always)]
-fn term<T: Scalar, A: Arch, const N: usize, const SQUARE: bool>(
-    u: Reg<A, T, N>,
-    c: Reg<A, T, N>,
-    sum: Reg<A, T, N>,
-) -> Reg<A, T, N> {
-    let u = if SQUARE { mul::<T, A, N>(u, u) } else { u };
-    madd::<T, A, N>(u, c, sum)
+fn term<T: Scalar, A: Arch, R: Rows<T, A::V<T>>, const SQUARE: bool>(
+    u: R,
+    c: R,
+    sum: R,
+) -> R {
+    let u = if SQUARE { R::mul(u, u) } else { u };
+    R::madd(u, c, sum)
 }

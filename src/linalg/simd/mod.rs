@@ -7,10 +7,12 @@
 //! instruction sets that have fused multiply-add, and may differ in the last bits from those without.
 
 pub(crate) mod memory;
+mod rows;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod x86;
 
 use super::scalar::Scalar;
+pub(crate) use rows::{Rows, Tile, Vectors};
 #[cfg(target_arch = "x86_64")]
 use x86::Registers;
 
@@ -18,7 +20,7 @@ use x86::Registers;
 pub(crate) const LANES: usize = 8;
 
 /// Eight numbers in memory.
-pub(crate) type Lanes<T> = [T; LANES];
+pub type Lanes<T> = [T; LANES];
 
 /// A slice as whole vectors; its length is a multiple of [`LANES`].
 #[inline(always)]
@@ -47,11 +49,13 @@ macro_rules! map {
 pub(crate) use map;
 
 /// An instruction set: vectors of [`LANES`] numbers and what can be done with them.
-pub(crate) trait Arch: 'static {
+pub trait Arch: 'static {
     /// What the instruction set is called.
     const NAME: &'static str;
     /// Eight numbers.
     type V<T: Scalar>: Copy;
+    /// Sixteen numbers.
+    type Sixteen<T: Scalar>: Rows<T, Self::V<T>>;
     fn splat<T: Scalar>(v: T) -> Self::V<T>;
     fn load<T: Scalar>(from: &Lanes<T>) -> Self::V<T>;
     fn store<T: Scalar>(v: Self::V<T>, to: &mut Lanes<T>);
@@ -91,7 +95,7 @@ pub(crate) trait Arch: 'static {
 }
 
 /// Plain Rust over arrays of eight, which the compiler turns into what every processor of the target has.
-pub(crate) struct Arrays<const FUSED: bool>;
+pub struct Arrays<const FUSED: bool>;
 
 /// Without fused multiply-add: every processor.
 #[cfg(any(test, not(target_arch = "aarch64")))]
@@ -113,6 +117,7 @@ fn each<T: Scalar>(f: impl Fn(usize) -> T) -> Lanes<T> {
 impl<const FUSED: bool> Arch for Arrays<FUSED> {
     const NAME: &'static str = if FUSED { "neon" } else { "portable" };
     type V<T: Scalar> = Lanes<T>;
+    type Sixteen<T: Scalar> = Vectors<Self, T, 2>;
     fn call<J: Job>(job: J) -> J::Out {
         job.run::<Self>()
     }
@@ -191,6 +196,7 @@ macro_rules! arch {
         impl Arch for $name {
             const NAME: &'static str = $text;
             type V<T: Scalar> = <T as Registers<Self>>::V;
+            type Sixteen<T: Scalar> = <T as Registers<Self>>::Sixteen;
             #[inline(always)]
             fn call<J: Job>(job: J) -> J::Out {
                 // SAFETY: this is reached only from code that `dispatch` runs after it has found the instructions.
@@ -257,33 +263,80 @@ arch!(Avx2, with_avx2, "avx2");
 arch!(Avx512, with_avx512, "avx-512");
 
 /// Work that is compiled once per instruction set. `run` must be `#[inline(always)]`.
-pub(crate) trait Job {
+pub trait Job {
     type Out;
     fn run<A: Arch>(self) -> Self::Out;
 }
 
-/// Runs the job with the best instructions this processor has.
+/// Runs the job with the best instructions this processor has, or those that [`INSTRUCTIONS`] allows.
 #[inline]
 pub(crate) fn dispatch<J: Job>(job: J) -> J::Out {
     #[cfg(target_arch = "x86_64")]
-    {
-        if is_x86_feature_detected!("avx512f")
-            && is_x86_feature_detected!("avx512dq")
-            && is_x86_feature_detected!("avx512vl")
-        {
-            // SAFETY: the features that `with_avx512` is compiled for were found on this processor in the lines above;
-            // a processor with them has AVX2 and FMA.
-            return unsafe { with_avx512(job) };
-        }
-        if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
-            // SAFETY: the two features that `with_avx2` is compiled for were found on this processor in the line above.
-            return unsafe { with_avx2(job) };
-        }
+    match chosen() {
+        // SAFETY: `chosen` has found the features that `with_avx512` is compiled for on this processor.
+        Choice::Avx512 => return unsafe { with_avx512(job) },
+        // SAFETY: as above, for `with_avx2`.
+        Choice::Avx2 => return unsafe { with_avx2(job) },
+        Choice::Portable => {}
     }
     #[cfg(target_arch = "aarch64")]
     return job.run::<Neon>();
     #[cfg(not(target_arch = "aarch64"))]
     job.run::<Portable>()
+}
+
+/// Names the best instruction set to be used, where it should not be the processor's best: for tests, and to compare.
+#[cfg(target_arch = "x86_64")]
+const INSTRUCTIONS: &str = "NEURALCB_INSTRUCTIONS";
+
+/// What [`dispatch`] runs jobs with.
+#[cfg(target_arch = "x86_64")]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+enum Choice {
+    Portable = 1,
+    Avx2,
+    Avx512,
+}
+
+/// The choice, made once.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+fn chosen() -> Choice {
+    use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
+    static CHOICE: AtomicU8 = AtomicU8::new(0);
+    match CHOICE.load(Relaxed) {
+        1 => Choice::Portable,
+        2 => Choice::Avx2,
+        3 => Choice::Avx512,
+        _ => {
+            let choice = choose();
+            CHOICE.store(choice as u8, Relaxed);
+            choice
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[cold]
+fn choose() -> Choice {
+    let best = if !is_x86_feature_detected!("avx2") || !is_x86_feature_detected!("fma") {
+        Choice::Portable
+    } else if is_x86_feature_detected!("avx512f")
+        && is_x86_feature_detected!("avx512dq")
+        && is_x86_feature_detected!("avx512vl")
+    {
+        Choice::Avx512
+    } else {
+        Choice::Avx2
+    };
+    match std::env::var(INSTRUCTIONS).ok().as_deref() {
+        None | Some("") => best,
+        Some("avx-512") => best,
+        Some("avx2") => best.min(Choice::Avx2),
+        Some("portable") => Choice::Portable,
+        Some(other) => panic!("{INSTRUCTIONS} must be one of avx-512, avx2, portable, got {other}"),
+    }
 }
 
 #[cfg(target_arch = "x86_64")]

@@ -2,11 +2,13 @@
 
 use std::arch::x86_64::*;
 
-use super::{Avx2, Avx512, LANES, Lanes};
+use super::{Avx2, Avx512, LANES, Lanes, Rows, Tile, Vectors};
 
 /// The operations of [`super::Arch`] on one number type, in the registers of instruction set `A`.
 pub trait Registers<A>: Sized {
     type V: Copy;
+    /// Sixteen numbers.
+    type Sixteen: Rows<Self, Self::V>;
     fn splat(v: Self) -> Self::V;
     fn load(from: &Lanes<Self>) -> Self::V;
     fn store(v: Self::V, to: &mut Lanes<Self>);
@@ -28,9 +30,10 @@ pub trait Registers<A>: Sized {
 /// Eight f32 in one register of 256 bits, in both instruction sets: AVX-512 adds registers, masks and broadcasts from
 /// memory, which the compiler uses; vectors of sixteen would leave half of a padded row of units empty.
 macro_rules! single {
-    ($arch:ty) => {
+    ($arch:ty, $sixteen:ty) => {
         impl Registers<$arch> for f32 {
             type V = __m256;
+            type Sixteen = $sixteen;
             #[inline(always)]
             fn splat(v: f32) -> __m256 {
                 unsafe { _mm256_set1_ps(v) }
@@ -106,8 +109,69 @@ macro_rules! single {
         }
     };
 }
-single!(Avx2);
-single!(Avx512);
+single!(Avx2, Vectors<Avx2, f32, 2>);
+single!(Avx512, Sixteen);
+
+/// Sixteen f32 in one register of AVX-512.
+#[derive(Clone, Copy)]
+pub struct Sixteen(__m512);
+
+impl Rows<f32, __m256> for Sixteen {
+    const VECTORS: usize = 2;
+    /// Of thirty-two registers; an input takes one, and a weight is broadcast from memory by the multiplication itself.
+    const SUMS: usize = 20;
+    #[inline(always)]
+    fn splat(v: f32) -> Self {
+        Sixteen(unsafe { _mm512_set1_ps(v) })
+    }
+    #[inline(always)]
+    fn load(from: &Tile<f32>) -> Self {
+        Sixteen(unsafe { _mm512_load_ps(from.0.as_flattened().as_ptr()) })
+    }
+    #[inline(always)]
+    fn store(self, to: &mut Tile<f32>) {
+        unsafe { _mm512_store_ps(to.0.as_flattened_mut().as_mut_ptr(), self.0) }
+    }
+    #[inline(always)]
+    fn add(self, b: Self) -> Self {
+        Sixteen(unsafe { _mm512_add_ps(self.0, b.0) })
+    }
+    #[inline(always)]
+    fn sub(self, b: Self) -> Self {
+        Sixteen(unsafe { _mm512_sub_ps(self.0, b.0) })
+    }
+    #[inline(always)]
+    fn mul(self, b: Self) -> Self {
+        Sixteen(unsafe { _mm512_mul_ps(self.0, b.0) })
+    }
+    #[inline(always)]
+    fn div(self, b: Self) -> Self {
+        Sixteen(unsafe { _mm512_div_ps(self.0, b.0) })
+    }
+    #[inline(always)]
+    fn sqrt(self) -> Self {
+        Sixteen(unsafe { _mm512_sqrt_ps(self.0) })
+    }
+    #[inline(always)]
+    fn madd(self, b: Self, c: Self) -> Self {
+        Sixteen(unsafe { _mm512_fmadd_ps(self.0, b.0, c.0) })
+    }
+    #[inline(always)]
+    fn positive(self) -> Self {
+        Sixteen(unsafe { _mm512_max_ps(self.0, _mm512_setzero_ps()) })
+    }
+    #[inline(always)]
+    fn where_positive(self, a: Self) -> Self {
+        unsafe {
+            let positive = _mm512_cmp_ps_mask::<_CMP_GT_OQ>(self.0, _mm512_setzero_ps());
+            Sixteen(_mm512_maskz_mov_ps(positive, a.0))
+        }
+    }
+    #[inline(always)]
+    fn join(vectors: [__m256; 2]) -> Self {
+        Sixteen(unsafe { _mm512_insertf32x8::<1>(_mm512_castps256_ps512(vectors[0]), vectors[1]) })
+    }
+}
 
 /// Two registers of four.
 type Pair = (__m256d, __m256d);
@@ -128,6 +192,7 @@ fn transpose4(r: [__m256d; 4]) -> [__m256d; 4] {
 
 impl Registers<Avx2> for f64 {
     type V = Pair;
+    type Sixteen = Vectors<Avx2, f64, 2>;
     #[inline(always)]
     fn splat(v: f64) -> Pair {
         let v = unsafe { _mm256_set1_pd(v) };
@@ -207,6 +272,7 @@ impl Registers<Avx2> for f64 {
 
 impl Registers<Avx512> for f64 {
     type V = __m512d;
+    type Sixteen = Vectors<Avx512, f64, 2>;
     #[inline(always)]
     fn splat(v: f64) -> __m512d {
         unsafe { _mm512_set1_pd(v) }

@@ -1,0 +1,103 @@
+//! One number of each of eight or sixteen rows, in registers: what code with a row per lane is written against.
+
+use super::{Arch, LANES, Lanes};
+use crate::linalg::scalar::Scalar;
+
+/// One number of each of sixteen rows, on the borders of cache lines: a vector that lies across one is two accesses.
+#[derive(Debug, Clone, Copy)]
+#[repr(align(64))]
+pub struct Tile<T>(pub(crate) [Lanes<T>; 2]);
+
+impl<T: Scalar> Tile<T> {
+    /// Zero for every row.
+    pub(crate) const ZERO: Self = Tile([[T::ZERO; LANES]; 2]);
+
+    /// The sixteen numbers.
+    #[inline(always)]
+    pub(crate) fn numbers(&self) -> [T; 2 * LANES] {
+        self.0.as_flattened().try_into().expect("two vectors")
+    }
+}
+
+/// Numbers of rows side by side, and what can be done with them. Eight rows, a vector V, use the first half of a [`Tile`].
+pub trait Rows<T, V>: Copy {
+    /// Vectors of eight rows.
+    const VECTORS: usize;
+    /// How many of these the registers hold as sums, beside what is being added.
+    const SUMS: usize;
+    fn splat(v: T) -> Self;
+    fn load(from: &Tile<T>) -> Self;
+    fn store(self, to: &mut Tile<T>);
+    fn add(self, b: Self) -> Self;
+    fn sub(self, b: Self) -> Self;
+    fn mul(self, b: Self) -> Self;
+    fn div(self, b: Self) -> Self;
+    fn sqrt(self) -> Self;
+    /// self·b + c, rounded once where the processor can.
+    fn madd(self, b: Self, c: Self) -> Self;
+    /// max(self, 0).
+    fn positive(self) -> Self;
+    /// `a` where `self` > 0, else 0.
+    fn where_positive(self, a: Self) -> Self;
+    /// From vectors of eight rows; of eight rows there is only the first.
+    fn join(vectors: [V; 2]) -> Self;
+}
+
+/// N vectors of eight rows.
+pub struct Vectors<A: Arch, T: Scalar, const N: usize>([A::V<T>; N]);
+
+impl<A: Arch, T: Scalar, const N: usize> Clone for Vectors<A, T, N> {
+    #[inline(always)]
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<A: Arch, T: Scalar, const N: usize> Copy for Vectors<A, T, N> {}
+
+/// Operations of [`Arch`] on N vectors.
+macro_rules! each {
+    ($($name:ident($($arg:ident),*))*) => {$(
+        #[inline(always)]
+        fn $name(self $(, $arg: Self)*) -> Self {
+            let mut out = self.0;
+            for k in 0..N {
+                out[k] = A::$name(self.0[k] $(, $arg.0[k])*);
+            }
+            Vectors(out)
+        }
+    )*};
+}
+
+impl<A: Arch, T: Scalar, const N: usize> Rows<T, A::V<T>> for Vectors<A, T, N> {
+    const VECTORS: usize = N;
+    /// Twelve sums, two inputs and a weight nearly fill sixteen registers.
+    const SUMS: usize = 6;
+    each! { add(b) sub(b) mul(b) div(b) sqrt() madd(b, c) positive() where_positive(a) }
+    #[inline(always)]
+    fn splat(v: T) -> Self {
+        Vectors([A::splat(v); N])
+    }
+    #[inline(always)]
+    fn load(from: &Tile<T>) -> Self {
+        let mut out = [A::zero::<T>(); N];
+        for k in 0..N {
+            out[k] = A::load(&from.0[k]);
+        }
+        Vectors(out)
+    }
+    #[inline(always)]
+    fn store(self, to: &mut Tile<T>) {
+        for k in 0..N {
+            A::store(self.0[k], &mut to.0[k]);
+        }
+    }
+    #[inline(always)]
+    fn join(vectors: [A::V<T>; 2]) -> Self {
+        let mut out = [vectors[0]; N];
+        for k in 1..N {
+            out[k] = vectors[k];
+        }
+        Vectors(out)
+    }
+}
