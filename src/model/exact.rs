@@ -4,7 +4,7 @@
 //!   network's own type T, because rounding L⁻¹ moves L⁻¹φ no further than the rounding of φ has moved it already.
 //! * **dual**: width = √((‖φ‖² − ‖L⁻¹k‖²)/λ) with K + λI = L·Lᵀ, O(n²/2) per pair, in f64: the difference loses digits.
 
-use super::rows::{Row, RowGroup};
+use super::rows::{RowGroup, Rows};
 use crate::data::Layout;
 use crate::linalg::scalar::Scalar;
 use crate::linalg::whiten::Whitener;
@@ -72,9 +72,9 @@ struct Pass<'a, T> {
 }
 
 impl<T: Scalar> Pass<'_, T> {
-    fn run(&mut self, block: usize, rows: &[Row<'_>]) {
+    fn run(&mut self, block: usize, rows: Rows<'_>) {
         let n_in = self.net.n_in();
-        for (input, (x, _)) in self.input.chunks_exact_mut(n_in).zip(rows) {
+        for (input, x) in self.input.chunks_exact_mut(n_in).zip(rows.vectors()) {
             self.net.write_input(x, input);
         }
         self.net.tangents(self.weights, block, &self.input[..rows.len() * n_in], &mut self.tangents);
@@ -125,21 +125,20 @@ impl<T: Scalar> FrozenPrimal<T> {
         mean: &mut [f64],
         width: &mut [f64],
     ) {
-        let mut chunks = group.chunks(work.norms.len());
-        while let Some(rows) = chunks.next() {
+        for rows in group.rows().chunks(work.norms.len()) {
             for (number, few) in rows.chunks(ROWS).enumerate() {
                 pass.run(block, few);
                 for (i, (_, place)) in few.iter().enumerate() {
                     pass.tangents.expand(pass.net, block, i, &mut work.scratch);
                     work.set_row(number * ROWS + i, 0, self.scale);
-                    mean[*place] = match &self.theta {
+                    mean[place] = match &self.theta {
                         Some(theta) => self.scale * dot(theta, &work.scratch),
                         None => pass.tangents.f()[i].wide(),
                     };
                 }
             }
             for ((_, place), norm) in rows.iter().zip(work.whiten(&self.whitener, rows.len())) {
-                width[*place] = norm.sqrt();
+                width[place] = norm.sqrt();
             }
         }
     }
@@ -157,15 +156,14 @@ impl FrozenDual {
         width: &mut [f64],
     ) {
         let (net, n) = (pass.net, self.rows.len());
-        let mut chunks = group.chunks(work.norms.len());
-        while let Some(rows) = chunks.next() {
+        for rows in group.rows().chunks(work.norms.len()) {
             let mut factors = FactorRows::new(net);
             for few in rows.chunks(ROWS) {
                 pass.run(block, few);
                 for (i, (_, place)) in few.iter().enumerate() {
                     factors.push(net, &pass.tangents, block, i);
-                    mean[*place] = pass.tangents.f()[i].wide();
-                    width[*place] = pass.tangents.norm_squared(net, i) * self.scale_squared;
+                    mean[place] = pass.tangents.f()[i].wide();
+                    width[place] = pass.tangents.norm_squared(net, i) * self.scale_squared;
                 }
             }
             work.scratch.resize(rows.len() * n, 0.0);
@@ -173,11 +171,11 @@ impl FrozenDual {
             for (i, (_, place)) in rows.iter().enumerate() {
                 work.set_row(i, i * n, self.scale_squared);
                 if let Some(alpha) = &self.alpha {
-                    mean[*place] = self.scale_squared * dot(alpha, &work.scratch[i * n..]);
+                    mean[place] = self.scale_squared * dot(alpha, &work.scratch[i * n..]);
                 }
             }
             for ((_, place), norm) in rows.iter().zip(work.whiten(&self.whitener, rows.len())) {
-                width[*place] = ((width[*place] - norm).max(0.0) / self.lambda).sqrt();
+                width[place] = ((width[place] - norm).max(0.0) / self.lambda).sqrt();
             }
         }
     }

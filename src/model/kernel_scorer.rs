@@ -90,22 +90,21 @@ impl<T: Scalar> Fitted<T> {
         let tile_len = whitener.tile_len();
         work.tiles.resize(tile_len * block / rows_per_tile, T::ZERO);
         work.norms.resize(block, 0.0);
-        let mut chunks = group.chunks(block);
-        while let Some(rows) = chunks.next() {
+        for rows in group.rows().chunks(block) {
             // Rows that no sample reaches need no product: ‖L⁻¹c‖² ≤ ‖c‖²/λ is lost in the rounding of 1.
             let mut kept = [0; MAX_EIGHTS];
             let mut n_kept = 0;
             for (number, eight) in rows.chunks(LANES).enumerate() {
-                set_lanes(eight.iter().map(|(x, _)| *x), work.u.as_flattened_mut());
+                set_lanes(eight.vectors(), work.u.as_flattened_mut());
                 let at = n_kept * LANES;
                 let out = &mut work.tiles[at / rows_per_tile * tile_len + at % rows_per_tile..];
                 let sums = samples.meet::<T, A, LINKED>(self.rbf, &work.u, out, rows_per_tile);
                 let mut reached = false;
                 for (l, (_, place)) in eight.iter().enumerate() {
                     let (e, g_c) = (sums.e[l], sums.g[l]);
-                    mean[*place] = e * self.e_alpha + sums.alpha[l];
+                    mean[place] = e * self.e_alpha + sums.alpha[l];
                     let linked = e * self.q + g_c;
-                    width[*place] = e * e * self.q + 2.0 * e * g_c - linked * linked / (1.0 + self.q);
+                    width[place] = e * e * self.q + 2.0 * e * g_c - linked * linked / (1.0 + self.q);
                     reached |= sums.squares[l] > Self::LOST * self.lambda;
                 }
                 if reached {
@@ -117,12 +116,12 @@ impl<T: Scalar> Fitted<T> {
             let norms = &mut work.norms[..n_tiles * rows_per_tile];
             whitener.norms_in::<A>(&work.tiles[..n_tiles * tile_len], norms);
             for (number, norms) in kept[..n_kept].iter().zip(norms.chunks_exact(LANES)) {
-                for ((_, place), norm) in rows[number * LANES..].iter().zip(norms) {
-                    width[*place] += norm;
+                for ((_, place), norm) in rows.part(number * LANES, LANES).iter().zip(norms) {
+                    width[place] += norm;
                 }
             }
-            for (_, place) in rows {
-                width[*place] = (1.0 - width[*place]).max(0.0).sqrt();
+            for (_, place) in rows.iter() {
+                width[place] = (1.0 - width[place]).max(0.0).sqrt();
             }
         }
     }

@@ -162,22 +162,18 @@ impl Job for Score<'_> {
     #[inline(always)]
     fn run<A: Arch>(self) {
         let (theta, whitener) = &self.fitted.blocks[self.fitted.layout.block(self.group.action)];
-        let mut chunks = self.group.chunks(self.norms.len());
-        while let Some(rows) = chunks.next() {
+        for rows in self.group.rows().chunks(self.norms.len()) {
             for (eight, tile) in rows.chunks(LANES).zip(self.tiles.chunks_exact_mut(whitener.tile_vectors())) {
-                set_lanes(eight.iter().map(|(x, _)| *x), tile);
+                set_lanes(eight.vectors(), tile);
                 let mut means = [0.0; LANES];
                 A::store(mean_of::<A>(theta, tile), &mut means);
-                for ((_, place), mean) in eight.iter().zip(&means) {
-                    self.mean[*place] = *mean;
-                }
+                eight.put(&means, self.mean);
             }
             let n_tiles = rows.len().div_ceil(LANES);
             let norms = &mut self.norms[..n_tiles * LANES];
             whitener.norms_in::<A>(self.tiles[..n_tiles * whitener.tile_vectors()].as_flattened(), norms);
-            for ((_, place), norm) in rows.iter().zip(norms) {
-                self.width[*place] = norm.sqrt();
-            }
+            norms.iter_mut().for_each(|norm| *norm = norm.sqrt());
+            rows.put(norms, self.width);
         }
     }
 }

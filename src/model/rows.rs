@@ -4,6 +4,7 @@
 use std::ops::Range;
 
 use crate::data::{Contexts, Eligible, Encoding};
+use crate::linalg::scalar::Scalar;
 
 /// A vector, and the place of its pair's result within the block.
 pub(super) type Row<'a> = (&'a [f32], usize);
@@ -12,53 +13,108 @@ pub(super) type Row<'a> = (&'a [f32], usize);
 pub(super) struct RowGroup<'a> {
     /// The action, or 0 where all pairs form one group.
     pub(super) action: usize,
-    rows: Rows<'a>,
+    rows: Kept<'a>,
 }
 
-enum Rows<'a> {
-    /// Row i is vector i·`step`, and its place is `place` + i·`place_step`.
-    Regular {
-        vectors: &'a [f32],
-        dim: usize,
-        n: usize,
-        step: usize,
-        place: usize,
-        place_step: usize,
-    },
+enum Kept<'a> {
+    Regular(Regular<'a>),
     Listed(Vec<Row<'a>>),
 }
 
-impl<'a> RowGroup<'a> {
-    /// The rows, `n` at a time.
-    pub(super) fn chunks(&self, n: usize) -> Chunks<'_, 'a> {
-        Chunks { rows: &self.rows, n, from: 0, list: Vec::new() }
+/// `n` rows by a rule: row i is vector i·`step`, and its place is `place` + i·`place_step`.
+#[derive(Clone, Copy)]
+pub(super) struct Regular<'a> {
+    vectors: &'a [f32],
+    dim: usize,
+    n: usize,
+    step: usize,
+    place: usize,
+    place_step: usize,
+}
+
+impl RowGroup<'_> {
+    /// All rows.
+    pub(super) fn rows(&self) -> Rows<'_> {
+        match &self.rows {
+            Kept::Regular(regular) => Rows::Regular(*regular),
+            Kept::Listed(list) => Rows::Listed(list),
+        }
     }
 }
 
-/// Goes through a group, chunk by chunk. Where rows follow a rule, only those of the chunk are listed: a list of all would
-/// have to leave the first cache.
-pub(super) struct Chunks<'g, 'a> {
-    rows: &'g Rows<'a>,
-    n: usize,
-    from: usize,
-    list: Vec<Row<'a>>,
+/// Some rows of a group. Where they follow a rule they are never listed: a list of all would have to leave the first
+/// cache.
+#[derive(Clone, Copy)]
+pub(super) enum Rows<'a> {
+    Regular(Regular<'a>),
+    Listed(&'a [Row<'a>]),
 }
 
-impl<'a> Chunks<'_, 'a> {
-    /// The next rows, if there are any.
-    pub(super) fn next(&mut self) -> Option<&[Row<'a>]> {
-        let from = self.from;
-        let rows = match self.rows {
-            &Rows::Regular { vectors, dim, n, step, place, place_step } => {
-                self.list.clear();
-                let row = |i: usize| (&vectors[i * step * dim..][..dim], place + i * place_step);
-                self.list.extend((from..n.min(from + self.n)).map(row));
-                &self.list[..]
+impl<'a> Rows<'a> {
+    /// Rows.
+    #[inline(always)]
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Rows::Regular(regular) => regular.n,
+            Rows::Listed(list) => list.len(),
+        }
+    }
+
+    /// One row.
+    #[inline(always)]
+    fn row(&self, i: usize) -> Row<'a> {
+        match self {
+            Rows::Regular(Regular { vectors, dim, step, place, place_step, .. }) => {
+                (&vectors[i * step * dim..][..*dim], place + i * place_step)
             }
-            Rows::Listed(list) => &list[from..list.len().min(from + self.n)],
-        };
-        self.from += rows.len();
-        (!rows.is_empty()).then_some(rows)
+            Rows::Listed(list) => list[i],
+        }
+    }
+
+    /// The rows from `from` on, `n` at most.
+    #[inline(always)]
+    pub(super) fn part(&self, from: usize, n: usize) -> Self {
+        let n = n.min(self.len() - from);
+        match self {
+            Rows::Regular(all) => Rows::Regular(Regular {
+                vectors: &all.vectors[(from * all.step * all.dim).min(all.vectors.len())..],
+                n,
+                place: all.place + from * all.place_step,
+                ..*all
+            }),
+            Rows::Listed(list) => Rows::Listed(&list[from..from + n]),
+        }
+    }
+
+    /// The rows, `n` at a time.
+    pub(super) fn chunks(self, n: usize) -> impl Iterator<Item = Self> {
+        (0..self.len()).step_by(n).map(move |from| self.part(from, n))
+    }
+
+    /// The rows, one by one.
+    #[inline(always)]
+    pub(super) fn iter(self) -> impl ExactSizeIterator<Item = Row<'a>> + Clone {
+        (0..self.len()).map(move |i| self.row(i))
+    }
+
+    /// The vectors, one by one.
+    #[inline(always)]
+    pub(super) fn vectors(self) -> impl ExactSizeIterator<Item = &'a [f32]> + Clone {
+        self.iter().map(|(x, _)| x)
+    }
+
+    /// Writes a number of each row to its place.
+    #[inline(always)]
+    pub(super) fn put<T: Scalar>(&self, numbers: &[T], out: &mut [f64]) {
+        if let &Rows::Regular(Regular { n, place, place_step: 1, .. }) = self {
+            for (out, v) in out[place..place + n].iter_mut().zip(numbers) {
+                *out = v.wide();
+            }
+        } else {
+            for ((_, place), v) in self.iter().zip(numbers) {
+                out[place] = v.wide();
+            }
+        }
     }
 }
 
@@ -71,12 +127,12 @@ pub(super) fn row_groups<'a>(contexts: &'a Contexts, rounds: Range<usize>, by_ac
         return listed_groups(contexts, rounds, by_action);
     }
     if !by_action {
-        let rows = Rows::Regular { vectors, dim, n: n * k, step: 1, place: 0, place_step: 1 };
-        return vec![RowGroup { action: 0, rows }];
+        let rows = Regular { vectors, dim, n: n * k, step: 1, place: 0, place_step: 1 };
+        return vec![RowGroup { action: 0, rows: Kept::Regular(rows) }];
     }
     let group = |action: usize| {
         let (vectors, step) = if shared { (vectors, 1) } else { (&vectors[action * dim..], k) };
-        RowGroup { action, rows: Rows::Regular { vectors, dim, n, step, place: action, place_step: k } }
+        RowGroup { action, rows: Kept::Regular(Regular { vectors, dim, n, step, place: action, place_step: k }) }
     };
     (0..k).map(group).collect()
 }
@@ -97,7 +153,7 @@ fn listed_groups<'a>(contexts: &'a Contexts, rounds: Range<usize>, by_action: bo
         }
     }
     let groups = lists.into_iter().enumerate().filter(|(_, list)| !list.is_empty());
-    groups.map(|(action, list)| RowGroup { action, rows: Rows::Listed(list) }).collect()
+    groups.map(|(action, list)| RowGroup { action, rows: Kept::Listed(list) }).collect()
 }
 
 #[cfg(test)]
@@ -105,16 +161,22 @@ mod tests {
     use super::*;
     use crate::data::Layout;
 
-    fn listed<'a>(groups: &[RowGroup<'a>]) -> Vec<(usize, Vec<Row<'a>>)> {
-        let list = |group: &RowGroup<'a>| {
-            let (mut chunks, mut rows) = (group.chunks(4), Vec::new());
-            while let Some(chunk) = chunks.next() {
-                assert!(chunk.len() <= 4);
-                rows.extend_from_slice(chunk);
-            }
-            (group.action, rows)
+    fn listed<'a>(groups: &'a [RowGroup<'a>]) -> Vec<(usize, Vec<Row<'a>>)> {
+        let list = |group: &'a RowGroup<'a>| {
+            let chunks = group.rows().chunks(4).inspect(|chunk| assert!(chunk.len() <= 4));
+            (group.action, chunks.flat_map(Rows::iter).collect())
         };
         groups.iter().map(list).collect()
+    }
+
+    /// What [`Rows::put`] writes: twice the place of each row.
+    fn put(groups: &[RowGroup<'_>], pairs: usize) -> Vec<f64> {
+        let mut out = vec![-1.0; pairs];
+        for rows in groups.iter().flat_map(|group| group.rows().chunks(4)) {
+            let numbers: Vec<f32> = rows.iter().map(|(_, place)| 2.0 * place as f32).collect();
+            rows.put(&numbers, &mut out);
+        }
+        out
     }
 
     #[test]
@@ -126,8 +188,11 @@ mod tests {
             let contexts = Contexts::new(layout, x, Eligible::All).unwrap();
             for by_action in [false, true] {
                 for rounds in [0..9, 2..8, 8..9] {
-                    let by_rule = listed(&row_groups(&contexts, rounds.clone(), by_action));
-                    assert_eq!(by_rule, listed(&listed_groups(&contexts, rounds, by_action)));
+                    let by_rule = row_groups(&contexts, rounds.clone(), by_action);
+                    let by_pair = listed_groups(&contexts, rounds.clone(), by_action);
+                    assert_eq!(listed(&by_rule), listed(&by_pair));
+                    let twice: Vec<f64> = (0..3 * rounds.len()).map(|place| 2.0 * place as f64).collect();
+                    assert_eq!([put(&by_rule, twice.len()), put(&by_pair, twice.len())], [twice.clone(), twice]);
                 }
             }
         }

@@ -5,12 +5,12 @@ use std::ops::Range;
 use super::RewardModel;
 use super::exact::Exact;
 use super::lambda::{Diagonal, Lambda};
-use super::rows::{Row, RowGroup, row_groups};
+use super::rows::{RowGroup, Rows, row_groups};
 use crate::data::{Contexts, Encoding, Layout};
 use crate::error::Error;
 use crate::linalg::scalar::Scalar;
 use crate::linalg::simd::memory::prefetch;
-use crate::linalg::simd::{Arch, Job, LANES, Rows, Vectors, dispatch};
+use crate::linalg::simd::{self, Arch, Job, LANES, Vectors, dispatch};
 use crate::net::{Net, Params, ROWS, TALL_ROWS, Tall, Wide};
 
 /// A frozen neural model. Its mean is the network's output, or the ridge regression on its gradient.
@@ -99,27 +99,29 @@ impl<T: Scalar> Job for ScoreDiagonal<'_, T> {
     fn run<A: Arch>(mut self) {
         let (net, weights) = (&self.scorer.net, &self.scorer.weights);
         net.wide_begin(&weights.rest, self.wide);
-        let mut chunks = self.group.chunks(TALL_ROWS);
-        while let Some(rows) = chunks.next() {
+        for rows in self.group.rows().chunks(TALL_ROWS) {
             if net.is_tall() {
                 let block = self.scorer.layout.block(self.group.action);
-                self.tall.set_rows(net, rows.iter().map(|(x, _)| *x));
+                self.tall.set_rows(net, rows.vectors());
                 net.tall_product::<T, A, false>(net.block(&weights.first, block), self.tall, 0);
                 net.tall_product::<T, A, true>(self.inverse.parts(net, block, self.group.action).0, self.tall, 1);
                 if let Some(theta) = self.theta {
                     net.tall_product::<T, A, false>(theta.parts(net, block, self.group.action).0, self.tall, 2);
                 }
             }
-            for (i, tile) in rows.chunks(ROWS).enumerate() {
+            let mut at = 0;
+            while at < rows.len() {
+                let tile = rows.part(at, ROWS);
                 // the rows of the next tile
-                for (x, _) in rows[i * ROWS + tile.len()..].iter().take(ROWS) {
+                for x in rows.part(at + tile.len(), ROWS).vectors() {
                     prefetch(x);
                 }
                 if tile.len() > LANES {
-                    self.tile::<A, A::Sixteen<T>>(tile, i * ROWS);
+                    self.tile::<A, A::Sixteen<T>>(tile, at);
                 } else {
-                    self.tile::<A, Vectors<A, T, 1>>(tile, i * ROWS);
+                    self.tile::<A, Vectors<A, T, 1>>(tile, at);
                 }
+                at += tile.len();
             }
         }
     }
@@ -128,14 +130,14 @@ impl<T: Scalar> Job for ScoreDiagonal<'_, T> {
 impl<T: Scalar> ScoreDiagonal<'_, T> {
     /// Scores as many rows as R holds at most; `at` is the first of them among those of `tall`.
     #[inline(always)]
-    fn tile<A: Arch, R: Rows<T, A::V<T>>>(&mut self, rows: &[Row<'_>], at: usize) {
+    fn tile<A: Arch, R: simd::Rows<T, A::V<T>>>(&mut self, rows: Rows<'_>, at: usize) {
         let Scorer { net, layout, weights, .. } = self.scorer;
         let (action, block) = (self.group.action, layout.block(self.group.action));
         let (tall, wide) = (&*self.tall, &mut *self.wide);
         if net.is_tall() {
             net.tall_to_z::<T, A, R>((tall, 0), at, wide);
         } else {
-            wide.set_rows::<A, R>(net, rows);
+            wide.set_rows::<A, R>(net, rows.vectors());
             net.wide_project::<T, A, R>(net.block(&weights.first, block), wide);
         }
         net.wide_pass::<T, A, R>(&weights.rest, wide);
@@ -158,9 +160,7 @@ impl<T: Scalar> ScoreDiagonal<'_, T> {
         } else {
             wide.f()
         };
-        for (((_, place), mean), width) in rows.iter().zip(&means).zip(&widths) {
-            self.mean[*place] = mean.wide();
-            self.width[*place] = width.wide();
-        }
+        rows.put(&means, self.mean);
+        rows.put(&widths, self.width);
     }
 }

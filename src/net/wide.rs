@@ -74,19 +74,21 @@ impl<T: Scalar> Wide<T> {
         }
     }
 
-    /// Takes contexts, which come with their places, as inputs, as many as R holds at most; lanes without a row repeat
-    /// the last one.
+    /// Takes contexts as inputs, one at least and as many as R holds at most; lanes without a row repeat the first one.
     #[inline(always)]
-    pub(crate) fn set_rows<A: Arch, R: Rows<T, A::V<T>>>(&mut self, net: &Net, rows: &[(&[f32], usize)]) {
-        let (last, _) = rows[rows.len() - 1];
-        let mut own = [last; ROWS];
+    pub(crate) fn set_rows<'a, A: Arch, R: Rows<T, A::V<T>>>(&mut self, net: &Net, rows: impl Iterator<Item = &'a [f32]>) {
+        let mut own: [&[f32]; ROWS] = [&[]; ROWS];
+        let mut n = 0;
         for (own, row) in own.iter_mut().zip(rows) {
-            *own = row.0;
+            *own = row;
+            n += 1;
         }
+        let first = own[0];
+        own[n..].fill(first);
         transpose_in::<T, A, R>(&own, &mut self.input);
         if net.config.duplicate_input {
             let factor = R::splat(T::of(0.5f64.sqrt()));
-            let (a, b) = self.input.split_at_mut(last.len());
+            let (a, b) = self.input.split_at_mut(first.len());
             for (a, b) in a.iter_mut().zip(b) {
                 let x = R::mul(R::load(a), factor);
                 R::store(x, a);
@@ -278,11 +280,17 @@ impl<T: Scalar> Product<'_, T> {
                 }
             }
         }
-        for (own, z) in sums.into_iter().zip(&mut self.z[start..start + B]) {
-            sum = sum.add(own);
+        let mut odd = R::splat(T::ZERO);
+        for (b, (own, z)) in sums.into_iter().zip(&mut self.z[start..start + B]).enumerate() {
+            // many sums in two chains, so that neither waits for long
+            if B > 6 && b % 2 == 1 {
+                odd = odd.add(own);
+            } else {
+                sum = sum.add(own);
+            }
             own.store(z);
         }
-        sum
+        if B > 6 { sum.add(odd) } else { sum }
     }
 }
 
