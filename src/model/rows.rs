@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use crate::data::{Contexts, Eligible, Encoding};
 use crate::linalg::scalar::Scalar;
+use crate::linalg::simd::memory::{prefetch, prefetch_all};
 
 /// A vector, and the place of its pair's result within the block.
 pub(super) type Row<'a> = (&'a [f32], usize);
@@ -101,6 +102,16 @@ impl<'a> Rows<'a> {
     #[inline(always)]
     pub(super) fn vectors(self) -> impl ExactSizeIterator<Item = &'a [f32]> + Clone {
         self.iter().map(|(x, _)| x)
+    }
+
+    /// Asks for the memory of the vectors ahead of their use.
+    #[inline(always)]
+    pub(super) fn prefetch(self) {
+        if let Rows::Regular(Regular { vectors, dim, n, step: 1, .. }) = self {
+            prefetch_all(&vectors[..n * dim]);
+        } else {
+            self.vectors().for_each(prefetch);
+        }
     }
 
     /// Writes a number of each row to its place.

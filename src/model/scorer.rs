@@ -9,7 +9,6 @@ use super::rows::{RowGroup, Rows, row_groups};
 use crate::data::{Contexts, Encoding, Layout};
 use crate::error::Error;
 use crate::linalg::scalar::Scalar;
-use crate::linalg::simd::memory::prefetch;
 use crate::linalg::simd::{self, Arch, Job, LANES, Vectors, dispatch};
 use crate::net::{Net, Params, ROWS, TALL_ROWS, Tall, Wide};
 
@@ -112,10 +111,7 @@ impl<T: Scalar> Job for ScoreDiagonal<'_, T> {
             let mut at = 0;
             while at < rows.len() {
                 let tile = rows.part(at, ROWS);
-                // the rows of the next tile
-                for x in rows.part(at + tile.len(), ROWS).vectors() {
-                    prefetch(x);
-                }
+                rows.part(at + tile.len(), ROWS).prefetch();
                 if tile.len() > LANES {
                     self.tile::<A, A::Sixteen<T>>(tile, at);
                 } else {

@@ -65,15 +65,27 @@ fn ask_for_large_pages<T>(memory: &mut [MaybeUninit<T>]) {
 /// Asks for the memory of a slice's first and last cache lines ahead of its use; changes no result.
 #[inline(always)]
 pub(crate) fn prefetch<T>(slice: &[T]) {
-    #[cfg(target_arch = "x86_64")]
     if let (Some(first), Some(last)) = (slice.first(), slice.last()) {
+        prefetch_line(first);
+        prefetch_line(last);
+    }
+}
+
+/// As [`prefetch`], for all cache lines of 64 bytes.
+#[inline(always)]
+pub(crate) fn prefetch_all(slice: &[f32]) {
+    slice.chunks(16).for_each(|line| prefetch_line(&line[0]));
+    slice.last().into_iter().for_each(prefetch_line);
+}
+
+#[inline(always)]
+fn prefetch_line<T>(at: &T) {
+    // SAFETY: a prefetch reads nothing that the program sees; SSE is part of the target.
+    #[cfg(target_arch = "x86_64")]
+    unsafe {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: a prefetch reads nothing that the program sees; SSE is part of the target.
-        unsafe {
-            _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(first).cast());
-            _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(last).cast());
-        }
+        _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(at).cast());
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = slice;
+    let _ = at;
 }
