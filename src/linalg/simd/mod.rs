@@ -66,6 +66,8 @@ pub trait Arch: 'static {
     fn sqrt<T: Scalar>(a: Self::V<T>) -> Self::V<T>;
     /// a·b + c, rounded once where the processor can.
     fn madd<T: Scalar>(a: Self::V<T>, b: Self::V<T>, c: Self::V<T>) -> Self::V<T>;
+    /// c − a·b, rounded once where the processor can.
+    fn nmadd<T: Scalar>(a: Self::V<T>, b: Self::V<T>, c: Self::V<T>) -> Self::V<T>;
     /// max(a, 0).
     fn positive<T: Scalar>(a: Self::V<T>) -> Self::V<T>;
     /// `a` where `condition` > 0, else 0.
@@ -158,6 +160,10 @@ impl<const FUSED: bool> Arch for Arrays<FUSED> {
         if FUSED { each(|l| a[l].mul_add(b[l], c[l])) } else { each(|l| a[l] * b[l] + c[l]) }
     }
     #[inline(always)]
+    fn nmadd<T: Scalar>(a: Lanes<T>, b: Lanes<T>, c: Lanes<T>) -> Lanes<T> {
+        if FUSED { each(|l| (-a[l]).mul_add(b[l], c[l])) } else { each(|l| c[l] - a[l] * b[l]) }
+    }
+    #[inline(always)]
     fn positive<T: Scalar>(a: Lanes<T>) -> Lanes<T> {
         Self::where_positive(a, a)
     }
@@ -237,6 +243,10 @@ macro_rules! arch {
             #[inline(always)]
             fn madd<T: Scalar>(a: Self::V<T>, b: Self::V<T>, c: Self::V<T>) -> Self::V<T> {
                 <T as Registers<Self>>::madd(a, b, c)
+            }
+            #[inline(always)]
+            fn nmadd<T: Scalar>(a: Self::V<T>, b: Self::V<T>, c: Self::V<T>) -> Self::V<T> {
+                <T as Registers<Self>>::nmadd(a, b, c)
             }
             #[inline(always)]
             fn positive<T: Scalar>(a: Self::V<T>) -> Self::V<T> {

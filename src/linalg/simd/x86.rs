@@ -18,6 +18,7 @@ pub trait Registers<A>: Sized {
     fn div(a: Self::V, b: Self::V) -> Self::V;
     fn sqrt(a: Self::V) -> Self::V;
     fn madd(a: Self::V, b: Self::V, c: Self::V) -> Self::V;
+    fn nmadd(a: Self::V, b: Self::V, c: Self::V) -> Self::V;
     fn positive(a: Self::V) -> Self::V;
     fn where_positive(condition: Self::V, a: Self::V) -> Self::V;
     fn load_f32(from: &Lanes<f32>) -> Self::V;
@@ -69,6 +70,10 @@ macro_rules! single {
             #[inline(always)]
             fn madd(a: __m256, b: __m256, c: __m256) -> __m256 {
                 unsafe { _mm256_fmadd_ps(a, b, c) }
+            }
+            #[inline(always)]
+            fn nmadd(a: __m256, b: __m256, c: __m256) -> __m256 {
+                unsafe { _mm256_fnmadd_ps(a, b, c) }
             }
             #[inline(always)]
             fn positive(a: __m256) -> __m256 {
@@ -234,6 +239,10 @@ impl Registers<Avx2> for f64 {
         unsafe { (_mm256_fmadd_pd(a.0, b.0, c.0), _mm256_fmadd_pd(a.1, b.1, c.1)) }
     }
     #[inline(always)]
+    fn nmadd(a: Pair, b: Pair, c: Pair) -> Pair {
+        unsafe { (_mm256_fnmadd_pd(a.0, b.0, c.0), _mm256_fnmadd_pd(a.1, b.1, c.1)) }
+    }
+    #[inline(always)]
     fn positive(a: Pair) -> Pair {
         unsafe { (_mm256_max_pd(a.0, _mm256_setzero_pd()), _mm256_max_pd(a.1, _mm256_setzero_pd())) }
     }
@@ -308,6 +317,10 @@ impl Registers<Avx512> for f64 {
     #[inline(always)]
     fn madd(a: __m512d, b: __m512d, c: __m512d) -> __m512d {
         unsafe { _mm512_fmadd_pd(a, b, c) }
+    }
+    #[inline(always)]
+    fn nmadd(a: __m512d, b: __m512d, c: __m512d) -> __m512d {
+        unsafe { _mm512_fnmadd_pd(a, b, c) }
     }
     #[inline(always)]
     fn positive(a: __m512d) -> __m512d {
