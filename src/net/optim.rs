@@ -3,7 +3,9 @@
 //! SGD:  W ← W − η_t (∇ + mλ (W − W⁽⁰⁾)),  η_t constant or ι/√t
 //! Adam: g = ∇ + l2·(W − C);  μ ← 0.9 μ + 0.1 g;  ν ← 0.999 ν + 0.001 g²;  W ← W − lr · μ̂ / (√ν̂ + 1e-8)
 //!
-//! where C is 0 or W⁽⁰⁾. Blocks of W_1 that no sample of the step touches have ∇ = 0 but still move: with l2 and
+//! where C is 0 or W⁽⁰⁾, μ̂ = μ/(1 − 0.9ᵗ) and ν̂ = ν/(1 − 0.999ᵗ). Kept are the discounted sums μ/0.1 and ν/0.001, and what is
+//! the same for all weights of a step is worked out once: it is one multiplication less for each moment.
+//! Blocks of W_1 that no sample of the step touches have ∇ = 0 but still move: with l2 and
 //! momentum every weight moves at every step.
 //!
 //! The gradient of a weight matrix is Σ_r x_r u_rᵀ over the rows of the step. It is never stored: a tile of it is
@@ -82,7 +84,7 @@ pub(crate) struct Stepper<T> {
     pull: f64,
     /// W⁽⁰⁾, where the penalty needs it.
     initial: Option<Params<T>>,
-    /// Adam's μ and ν.
+    /// Adam's Σ 0.9^(t−i) g_i = μ/0.1 and Σ 0.999^(t−i) g_i² = ν/0.001.
     moments: Option<(Params<T>, Params<T>)>,
     /// 0.9ᵗ and 0.999ᵗ after t steps of Adam.
     powers: (f64, f64),
@@ -106,14 +108,14 @@ impl<T: Scalar> Stepper<T> {
         })
     }
 
-    /// Goes through the optimiser's memory: W⁽⁰⁾ as `initial`, Adam's moments as `moment1` and `moment2`.
+    /// Goes through the optimiser's memory: W⁽⁰⁾ as `initial`, Adam's sums as `gradients` and `squared_gradients`.
     pub(crate) fn archive(&mut self, net: &Net, archive: &mut Archive) -> Result<(), Error> {
         if let Some(initial) = &mut self.initial {
             net.archive("initial", initial, archive)?;
         }
         if let Some((first, second)) = &mut self.moments {
-            net.archive("moment1", first, archive)?;
-            net.archive("moment2", second, archive)?;
+            net.archive("gradients", first, archive)?;
+            net.archive("squared_gradients", second, archive)?;
         }
         let mut powers = [self.powers.0, self.powers.1];
         archive.array("powers", &[2], &mut powers)?;
@@ -134,8 +136,10 @@ impl<T: Scalar> Stepper<T> {
             }
             Optimiser::Adam { lr, l2, .. } => {
                 self.powers = (self.powers.0 * BETA1, self.powers.1 * BETA2);
-                let root = (1.0 - self.powers.1).sqrt();
-                Numbers::Adam { step: T::of(lr * root / (1.0 - self.powers.0)), eps: T::of(EPS * root), l2: T::of(l2) }
+                // lr·μ̂ / (√ν̂ + ε) = step·Σg / (√Σg² + eps)
+                let root = ((1.0 - self.powers.1) / (1.0 - BETA2)).sqrt();
+                let step = lr * (1.0 - BETA1) / (1.0 - self.powers.0) * root;
+                Numbers::Adam { step: T::of(step), eps: T::of(EPS * root), l2: T::of(l2) }
             }
         };
         Step { numbers, weights, initial: self.initial.as_ref(), moments: self.moments.as_mut() }
@@ -416,20 +420,40 @@ fn outer_row<T: Scalar, A: Arch, M: Rule<T, A>, const C: usize, const GROW: bool
         scaled[c] = A::mul(e, u[c]);
         square[c] = A::mul(s, A::mul(u[c], u[c]));
     }
-    for (j, x) in x.enumerate() {
-        let at = j * columns + col;
-        if GROW {
-            let (grows, x) = (&mut grows[at..at + C], A::splat(x * x));
-            for c in 0..C {
-                A::store(A::madd(x, square[c], A::load(&grows[c])), &mut grows[c]);
-            }
+    // two inputs at a time, which can share divisions
+    let (mut x, mut at) = (x, col);
+    while let Some(first) = x.next() {
+        let grad = weigh_row::<T, A, C, GROW>(first, scaled, square, at, grows);
+        if let Some(second) = x.next() {
+            let next = weigh_row::<T, A, C, GROW>(second, scaled, square, at + columns, grows);
+            rule.two_steps([at, at + columns], [grad, next]);
+        } else {
+            rule.steps(at, grad);
         }
-        let (x, mut grad) = (A::splat(x), scaled);
-        for c in 0..C {
-            grad[c] = A::mul(x, scaled[c]);
-        }
-        rule.steps(at, grad);
+        at += 2 * columns;
     }
+}
+
+/// x·u; `grows`, from `at` on, grows by x²·square if `GROW`.
+#[inline(always)]
+fn weigh_row<T: Scalar, A: Arch, const C: usize, const GROW: bool>(
+    x: T,
+    mut u: [A::V<T>; C],
+    square: [A::V<T>; C],
+    at: usize,
+    grows: &mut [Lanes<T>],
+) -> [A::V<T>; C] {
+    if GROW {
+        let (grows, x) = (&mut grows[at..at + C], A::splat(x * x));
+        for c in 0..C {
+            A::store(A::madd(x, square[c], A::load(&grows[c])), &mut grows[c]);
+        }
+    }
+    let x = A::splat(x);
+    for c in 0..C {
+        u[c] = A::mul(x, u[c]);
+    }
+    u
 }
 
 /// Moves a vector of parameters by e·u; `grows`, unless empty, grows by s·u².
@@ -480,7 +504,13 @@ fn outer_tile<T: Scalar, A: Arch, M: Rule<T, A>, const R: usize, const C: usize>
             }
         }
     }
-    for r in 0..R {
+    let mut r = 0;
+    while r + 1 < R {
+        let at = (j + r) * columns + col;
+        rule.two_steps([at, at + columns], [sums[r], sums[r + 1]]);
+        r += 2;
+    }
+    if r < R {
         rule.steps((j + r) * columns + col, sums[r]);
     }
 }
@@ -488,6 +518,13 @@ fn outer_tile<T: Scalar, A: Arch, M: Rule<T, A>, const R: usize, const C: usize>
 /// What moves the weights: given the gradients of the vectors of weights from a place on.
 trait Rule<T: Scalar, A: Arch> {
     fn steps<const C: usize>(&mut self, at: usize, grad: [A::V<T>; C]);
+
+    /// As [`Rule::steps`], from two places on.
+    #[inline(always)]
+    fn two_steps<const C: usize>(&mut self, at: [usize; 2], grad: [[A::V<T>; C]; 2]) {
+        self.steps(at[0], grad[0]);
+        self.steps(at[1], grad[1]);
+    }
 }
 
 struct Sgd<'a, T: Scalar, A: Arch> {
@@ -528,53 +565,78 @@ impl<'a, T: Scalar, A: Arch> Adam<'a, T, A> {
         Adam { w, first, second, step: A::splat(step), eps: A::splat(eps), l2: A::splat(l2) }
     }
 
-    /// Moves the weights from a place on by the whole gradient: `grad`, and the penalty's l2·(W − C).
-    ///
-    /// Two vectors share a division, which takes longer than all that replaces it: μ/a and ν/b are μ·b/(a·b) and
-    /// ν·a/(a·b). With a and b between 1e-10 and √max no product leaves the range of the numbers.
+    /// Moves the moments from a place on by the whole gradient: `grad`, and the penalty's l2·(W − C). Returns Σg and
+    /// √Σg² + eps.
     #[inline(always)]
-    fn move_by<const N: usize>(&mut self, at: usize, grad: [A::V<T>; N], towards: [A::V<T>; N]) {
-        let w = &mut self.w[at..at + N];
-        let (first, second) = (&mut self.first[at..at + N], &mut self.second[at..at + N]);
+    fn moments<const C: usize>(&mut self, at: usize, grad: [A::V<T>; C], towards: [A::V<T>; C]) -> [[A::V<T>; C]; 2] {
+        let (b1, b2) = (A::splat(T::of(BETA1)), A::splat(T::of(BETA2)));
+        let w = &self.w[at..at + C];
+        let (first, second) = (&mut self.first[at..at + C], &mut self.second[at..at + C]);
         let (mut mu, mut root) = (grad, grad);
-        for i in 0..N {
-            let g = A::madd(self.l2, A::sub(A::load(&w[i]), towards[i]), grad[i]);
-            (mu[i], root[i]) = moments::<T, A>(g, &mut first[i], &mut second[i], self.eps);
+        for c in 0..C {
+            let g = A::madd(self.l2, A::sub(A::load(&w[c]), towards[c]), grad[c]);
+            mu[c] = A::madd(b1, A::load(&first[c]), g);
+            let nu = A::madd(g, g, A::mul(b2, A::load(&second[c])));
+            A::store(mu[c], &mut first[c]);
+            A::store(nu, &mut second[c]);
+            root[c] = A::add(A::sqrt(nu), self.eps);
         }
-        let mut i = 0;
-        while i + 1 < N {
-            let both = A::div(self.step, A::mul(root[i], root[i + 1]));
-            A::store(A::nmadd(mu[i], A::mul(both, root[i + 1]), A::load(&w[i])), &mut w[i]);
-            A::store(A::nmadd(mu[i + 1], A::mul(both, root[i]), A::load(&w[i + 1])), &mut w[i + 1]);
-            i += 2;
+        [mu, root]
+    }
+
+    /// Moves the weights from a place on.
+    #[inline(always)]
+    fn move_one<const C: usize>(&mut self, at: usize, [mu, root]: [[A::V<T>; C]; 2]) {
+        let w = &mut self.w[at..at + C];
+        let mut c = 0;
+        while c + 1 < C {
+            let (a, b) = w.split_at_mut(c + 1);
+            share_division::<T, A>(self.step, [&mut a[c], &mut b[0]], [mu[c], mu[c + 1]], [root[c], root[c + 1]]);
+            c += 2;
         }
-        if i < N {
-            A::store(A::sub(A::load(&w[i]), A::div(A::mul(self.step, mu[i]), root[i])), &mut w[i]);
+        if c < C {
+            A::store(A::sub(A::load(&w[c]), A::div(A::mul(self.step, mu[c]), root[c])), &mut w[c]);
+        }
+    }
+
+    /// Moves the weights from two places on, the lower one first.
+    #[inline(always)]
+    fn move_two<const C: usize>(&mut self, at: [usize; 2], a: [[A::V<T>; C]; 2], b: [[A::V<T>; C]; 2]) {
+        let (low, high) = self.w.split_at_mut(at[1]);
+        let (low, high) = (&mut low[at[0]..at[0] + C], &mut high[..C]);
+        for c in 0..C {
+            share_division::<T, A>(self.step, [&mut low[c], &mut high[c]], [a[0][c], b[0][c]], [a[1][c], b[1][c]]);
         }
     }
 }
 
-/// Moves both moments by the gradient g; returns μ and √ν + ε.
+/// Moves two weights by step·μ/a and step·μ′/b, which are step·μ·b/(a·b) and step·μ′·a/(a·b): a division takes longer than
+/// all that replaces it. a and b lie between 1e-8 and the root of the largest number, so that a·b is in range.
 #[inline(always)]
-fn moments<T: Scalar, A: Arch>(
-    g: A::V<T>,
-    first: &mut Lanes<T>,
-    second: &mut Lanes<T>,
-    eps: A::V<T>,
-) -> (A::V<T>, A::V<T>) {
-    let (b1, c1) = (A::splat(T::of(BETA1)), A::splat(T::of(1.0 - BETA1)));
-    let (b2, c2) = (A::splat(T::of(BETA2)), A::splat(T::of(1.0 - BETA2)));
-    let mu = A::madd(c1, g, A::mul(b1, A::load(first)));
-    let nu = A::madd(c2, A::mul(g, g), A::mul(b2, A::load(second)));
-    A::store(mu, first);
-    A::store(nu, second);
-    (mu, A::add(A::sqrt(nu), eps))
+fn share_division<T: Scalar, A: Arch>(
+    step: A::V<T>,
+    w: [&mut Lanes<T>; 2],
+    mu: [A::V<T>; 2],
+    root: [A::V<T>; 2],
+) {
+    let both = A::div(step, A::mul(root[0], root[1]));
+    let [a, b] = w;
+    A::store(A::nmadd(mu[0], A::mul(both, root[1]), A::load(a)), a);
+    A::store(A::nmadd(mu[1], A::mul(both, root[0]), A::load(b)), b);
 }
 
 impl<T: Scalar, A: Arch> Rule<T, A> for Adam<'_, T, A> {
     #[inline(always)]
     fn steps<const C: usize>(&mut self, at: usize, grad: [A::V<T>; C]) {
-        self.move_by(at, grad, [A::zero(); C]);
+        let moments = self.moments(at, grad, [A::zero(); C]);
+        self.move_one(at, moments);
+    }
+
+    #[inline(always)]
+    fn two_steps<const C: usize>(&mut self, at: [usize; 2], grad: [[A::V<T>; C]; 2]) {
+        let a = self.moments(at[0], grad[0], [A::zero(); C]);
+        let b = self.moments(at[1], grad[1], [A::zero(); C]);
+        self.move_two(at, a, b);
     }
 }
 
@@ -584,14 +646,28 @@ struct AdamTowards<'a, T: Scalar, A: Arch> {
     initial: &'a [Lanes<T>],
 }
 
-impl<T: Scalar, A: Arch> Rule<T, A> for AdamTowards<'_, T, A> {
+impl<T: Scalar, A: Arch> AdamTowards<'_, T, A> {
     #[inline(always)]
-    fn steps<const C: usize>(&mut self, at: usize, grad: [A::V<T>; C]) {
+    fn moments<const C: usize>(&mut self, at: usize, grad: [A::V<T>; C]) -> [[A::V<T>; C]; 2] {
         let initial = &self.initial[at..at + C];
         let mut towards = [A::zero(); C];
         for c in 0..C {
             towards[c] = A::load(&initial[c]);
         }
-        self.adam.move_by(at, grad, towards);
+        self.adam.moments(at, grad, towards)
+    }
+}
+
+impl<T: Scalar, A: Arch> Rule<T, A> for AdamTowards<'_, T, A> {
+    #[inline(always)]
+    fn steps<const C: usize>(&mut self, at: usize, grad: [A::V<T>; C]) {
+        let moments = self.moments(at, grad);
+        self.adam.move_one(at, moments);
+    }
+
+    #[inline(always)]
+    fn two_steps<const C: usize>(&mut self, at: [usize; 2], grad: [[A::V<T>; C]; 2]) {
+        let (a, b) = (self.moments(at[0], grad[0]), self.moments(at[1], grad[1]));
+        self.adam.move_two(at, a, b);
     }
 }

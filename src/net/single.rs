@@ -108,13 +108,13 @@ impl<T: Scalar, const C: usize> Job for SingleStep<'_, T, C> {
         let e = f - T::of(reward);
         step.first(net.blocks(0..block)).still::<A>();
         step.first(net.blocks(block + 1..net.n_blocks)).still::<A>();
-        // the vectors first: their gradients are there before that of W_1
+        // W_1 first: the next round begins with it, while the vectors are still on their way
+        let grows = growth.as_mut().map(|growth| (&mut *growth.first, growth.s));
+        step.first(net.blocks(block..block + 1)).outer_in::<A, C>(x, delta_z, e, grows);
         let places = [layer.bias, layer.gain, layer.offset, Some(net.output)];
         let vectors = [delta_z, delta_gain, delta_y, output];
-        let grows = growth.as_mut().map(|growth| (&mut *growth.rest, growth.s));
+        let grows = growth.map(|growth| (growth.rest, growth.s));
         step.rest(0..net.rest_len).vectors_in::<A, C>(places, vectors, net.output_bias, e, grows);
-        let grows = growth.map(|growth| (growth.first, growth.s));
-        step.first(net.blocks(block..block + 1)).outer_in::<A, C>(x, delta_z, e, grows);
     }
 }
 
