@@ -28,6 +28,8 @@ pub trait Scalar:
     const ZERO: Self;
     /// One.
     const ONE: Self;
+    /// A vector of ones, then one of zeros: in memory, where a call need not write them first.
+    const ONES_AND_ZEROS: &'static [Self; 16];
     /// Rounds from f64.
     fn of(v: f64) -> Self;
     /// Converts from f32, exactly.
@@ -38,6 +40,8 @@ pub trait Scalar:
     fn root(self) -> Self;
     /// self·b + c, rounded once.
     fn mul_add(self, b: Self, c: Self) -> Self;
+    /// The larger of two numbers.
+    fn max(self, b: Self) -> Self;
 }
 
 mod sealed {
@@ -58,6 +62,8 @@ macro_rules! scalar {
         impl Scalar for $t {
             const ZERO: Self = 0.0;
             const ONE: Self = 1.0;
+            const ONES_AND_ZEROS: &'static [Self; 16] =
+                &[1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0];
             #[inline(always)]
             fn of(v: f64) -> Self {
                 v as $t
@@ -77,6 +83,10 @@ macro_rules! scalar {
             #[inline(always)]
             fn mul_add(self, b: Self, c: Self) -> Self {
                 <$t>::mul_add(self, b, c)
+            }
+            #[inline(always)]
+            fn max(self, b: Self) -> Self {
+                <$t>::max(self, b)
             }
         }
     };

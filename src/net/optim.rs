@@ -3,10 +3,12 @@
 //! SGD:  W ← W − η_t (∇ + mλ (W − W⁽⁰⁾)),  η_t constant or ι/√t
 //! Adam: g = ∇ + l2·(W − C);  μ ← 0.9 μ + 0.1 g;  ν ← 0.999 ν + 0.001 g²;  W ← W − lr · μ̂ / (√ν̂ + 1e-8)
 //!
-//! where C is 0 or W⁽⁰⁾, μ̂ = μ/(1 − 0.9ᵗ) and ν̂ = ν/(1 − 0.999ᵗ). Kept are the discounted sums μ/0.1 and ν/0.001, and what is
-//! the same for all weights of a step is worked out once: it is one multiplication less for each moment.
-//! Blocks of W_1 that no sample of the step touches have ∇ = 0 but still move: with l2 and
-//! momentum every weight moves at every step.
+//! where C is 0 or W⁽⁰⁾, μ̂ = μ/(1 − 0.9ᵗ) and ν̂ = ν/(1 − 0.999ᵗ). Blocks of W_1 that no sample of the step touches have ∇ = 0
+//! but still move: with l2 and momentum every weight moves at every step.
+//!
+//! What Adam costs is a square root, a division and the multiplications of every weight. Kept are therefore the discounted
+//! sums μ/0.1 and ν/0.001, which need one multiplication less each; what is the same for all weights is worked out
+//! once a step; and two weights share a division.
 //!
 //! The gradient of a weight matrix is Σ_r x_r u_rᵀ over the rows of the step. It is never stored: a tile of it is
 //! summed in registers and moves its weights from there, in one pass over the parameters.
@@ -137,8 +139,11 @@ impl<T: Scalar> Stepper<T> {
             Optimiser::Adam { lr, l2, .. } => {
                 self.powers = (self.powers.0 * BETA1, self.powers.1 * BETA2);
                 // lr·μ̂ / (√ν̂ + ε) = step·Σg / (√Σg² + eps)
-                let root = ((1.0 - self.powers.1) / (1.0 - BETA2)).sqrt();
-                let step = lr * (1.0 - BETA1) / (1.0 - self.powers.0) * root;
+                let root = ((1.0 - self.powers.1) * (1.0 / (1.0 - BETA2))).sqrt();
+                let mut step = lr * (1.0 - BETA1) * root;
+                if self.powers.0 > f64::EPSILON / 4.0 {
+                    step /= 1.0 - self.powers.0; // exactly one from round 350 on: the weights need the divider
+                }
                 Numbers::Adam { step: T::of(step), eps: T::of(EPS * root), l2: T::of(l2) }
             }
         };

@@ -87,6 +87,14 @@ pub trait Arch: 'static {
         Self::splat(T::ZERO)
     }
 
+    /// The number in the first lane.
+    #[inline(always)]
+    fn first<T: Scalar>(a: Self::V<T>) -> T {
+        let mut v = [T::ZERO; LANES];
+        Self::store(a, &mut v);
+        v[0]
+    }
+
     /// The sum of the lanes, as a tree.
     #[inline(always)]
     fn total<T: Scalar>(a: Self::V<T>) -> T {
