@@ -5,7 +5,7 @@
 //! until they are complete. A row of W may end early (a triangle): the zeros behind its end are not multiplied.
 
 use super::scalar::Scalar;
-use super::simd::{Arch, LANES, Lanes};
+use super::simd::{Arch, LANES, Lanes, columns};
 
 /// Rows of the matrix that a panel holds: with two vectors of f32, or one of f64 (two registers), twelve sums.
 pub(crate) const HEIGHT: usize = 6;
@@ -130,40 +130,51 @@ fn add_column<T: Scalar, A: Arch, const C: usize>(
 
 /// Turns up to eight rows into a tile of one vector: `tile[j][l]` is component j of row l. Lanes without a row are zero.
 #[inline(always)]
-pub(crate) fn set_lanes<'a, T: Scalar>(rows: impl ExactSizeIterator<Item = &'a [f32]>, tile: &mut [Lanes<T>]) {
-    if rows.len() < LANES {
+pub(crate) fn set_lanes<'a, T: Scalar, A: Arch>(rows: impl ExactSizeIterator<Item = &'a [f32]>, tile: &mut [Lanes<T>]) {
+    let mut eight: [&[f32]; LANES] = [&[]; LANES];
+    let n = rows.len();
+    for (own, row) in eight.iter_mut().zip(rows) {
+        *own = row;
+    }
+    let d = eight[0].len();
+    if n < LANES || d < LANES {
         tile.fill([T::ZERO; LANES]);
-        for (l, row) in rows.enumerate() {
-            for (u, &x) in tile.iter_mut().zip(row) {
+        for (l, row) in eight[..n].iter().enumerate() {
+            for (u, &x) in tile.iter_mut().zip(*row) {
                 u[l] = T::of_f32(x);
             }
         }
         return;
     }
-    let mut eight: [&[f32]; LANES] = [&[]; LANES];
-    for (own, row) in eight.iter_mut().zip(rows) {
-        *own = row;
-    }
-    let d = eight[0].len();
     for own in &mut eight {
         *own = &own[..d];
     }
-    // gathering a vector and storing it once is twice as fast as storing its numbers one by one
-    for (j, u) in tile[..d].iter_mut().enumerate() {
-        let mut vector = [0.0; LANES];
-        for l in 0..LANES {
-            vector[l] = eight[l][j];
+    let mut at = 0;
+    while at < d {
+        // the last stretch overlaps the one before
+        at = at.min(d - LANES);
+        for (u, column) in tile[at..at + LANES].iter_mut().zip(columns::<A>(&eight, at)) {
+            A::store(A::load_f32::<T>(&column), u);
         }
-        for l in 0..LANES {
-            u[l] = T::of_f32(vector[l]);
-        }
+        at += LANES;
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::linalg::simd::{Job, dispatch};
+    use crate::linalg::simd::{Job, Portable, dispatch};
+
+    /// A tile of the rows, by the best instructions.
+    struct SetLanes<'a>(&'a [&'a [f32]], &'a mut [Lanes<f64>]);
+
+    impl Job for SetLanes<'_> {
+        type Out = ();
+        #[inline(always)]
+        fn run<A: Arch>(self) {
+            set_lanes::<f64, A>(self.0.iter().copied(), self.1);
+        }
+    }
 
     /// W·u of row 3 of a tile.
     struct Product<'a>(&'a Panels<f64>, &'a [[Lanes<f64>; 1]], bool);
@@ -195,10 +206,14 @@ mod tests {
             let row: Vec<f32> = (0..n).map(|j| j as f32 - 2.5).collect();
             let rows = [&vec![0.0; n][..], &vec![1.0; n], &vec![2.0; n], &row];
             let mut tile = vec![[9.0; LANES]; n];
-            set_lanes(rows.into_iter(), &mut tile);
+            dispatch(SetLanes(&rows, &mut tile));
             assert_eq!(tile[n - 1], [0.0, 1.0, 2.0, n as f64 - 3.5, 0.0, 0.0, 0.0, 0.0]);
             let mut full = vec![[9.0; LANES]; n];
-            set_lanes([rows, rows].concat().into_iter(), &mut full);
+            let twice = [rows, rows].concat();
+            let mut plain = full.clone();
+            dispatch(SetLanes(&twice, &mut full));
+            SetLanes(&twice, &mut plain).run::<Portable>();
+            assert_eq!(full, plain);
             assert!(tile.iter().zip(&full).all(|(few, all)| few[..4] == all[..4] && few[..4] == all[4..]));
             let tile = tile.as_chunks().0;
             let product = |i: usize, columns: usize| (0..columns).map(|j| at(i, j) * f64::from(row[j])).sum::<f64>();

@@ -95,7 +95,7 @@ impl<T: Scalar> Fitted<T> {
             let mut kept = [0; MAX_EIGHTS];
             let mut n_kept = 0;
             for (number, eight) in rows.chunks(LANES).enumerate() {
-                set_lanes(eight.vectors(), work.u.as_flattened_mut());
+                set_lanes::<_, A>(eight.vectors(), work.u.as_flattened_mut());
                 let at = n_kept * LANES;
                 let out = &mut work.tiles[at / rows_per_tile * tile_len + at % rows_per_tile..];
                 let sums = samples.meet::<T, A, LINKED>(self.rbf, &work.u, out, rows_per_tile);

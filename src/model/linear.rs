@@ -163,8 +163,10 @@ impl Job for Score<'_> {
     fn run<A: Arch>(self) {
         let (theta, whitener) = &self.fitted.blocks[self.fitted.layout.block(self.group.action)];
         for rows in self.group.rows().chunks(self.norms.len()) {
-            for (eight, tile) in rows.chunks(LANES).zip(self.tiles.chunks_exact_mut(whitener.tile_vectors())) {
-                set_lanes(eight.vectors(), tile);
+            let tiles = self.tiles.chunks_exact_mut(whitener.tile_vectors());
+            for ((eight, tile), number) in rows.chunks(LANES).zip(tiles).zip(2..) {
+                rows.part((number * LANES).min(rows.len()), LANES).prefetch();
+                set_lanes::<f64, A>(eight.vectors(), tile);
                 let mut means = [0.0; LANES];
                 A::store(mean_of::<A>(theta, tile), &mut means);
                 eight.put(&means, self.mean);

@@ -122,7 +122,12 @@ impl Net {
     }
 
     #[inline(always)]
-    fn batch_tile<T: Scalar, A: Arch, R: Rows<T, A::V<T>>>(&self, rest: &[T], rows: Range<usize>, batch: &mut Batch<T>) {
+    fn batch_tile<T: Scalar, A: Arch, R: Rows<T, A::V<T>>>(
+        &self,
+        rest: &[T],
+        rows: Range<usize>,
+        batch: &mut Batch<T>,
+    ) {
         let Batch { rewards, layers, output, output_bias, wide, .. } = batch;
         let inv_n = T::of(1.0 / rewards.len() as f64);
         // lanes without a row have weight 0

@@ -618,12 +618,7 @@ impl<'a, T: Scalar, A: Arch> Adam<'a, T, A> {
 /// Moves two weights by step·μ/a and step·μ′/b, which are step·μ·b/(a·b) and step·μ′·a/(a·b): a division takes longer than
 /// all that replaces it. a and b lie between 1e-8 and the root of the largest number, so that a·b is in range.
 #[inline(always)]
-fn share_division<T: Scalar, A: Arch>(
-    step: A::V<T>,
-    w: [&mut Lanes<T>; 2],
-    mu: [A::V<T>; 2],
-    root: [A::V<T>; 2],
-) {
+fn share_division<T: Scalar, A: Arch>(step: A::V<T>, w: [&mut Lanes<T>; 2], mu: [A::V<T>; 2], root: [A::V<T>; 2]) {
     let both = A::div(step, A::mul(root[0], root[1]));
     let [a, b] = w;
     A::store(A::nmadd(mu[0], A::mul(both, root[1]), A::load(a)), a);

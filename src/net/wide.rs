@@ -10,7 +10,7 @@
 
 use super::Net;
 use crate::linalg::scalar::Scalar;
-use crate::linalg::simd::{Arch, Job, LANES, Rows, Tile, Vectors, lanes, lanes_mut};
+use crate::linalg::simd::{Arch, Job, LANES, Rows, Tile, Vectors, columns, lanes, lanes_mut};
 
 /// Rows side by side.
 pub(crate) const ROWS: usize = 2 * LANES;
@@ -76,7 +76,11 @@ impl<T: Scalar> Wide<T> {
 
     /// Takes contexts as inputs, one at least and as many as R holds at most; lanes without a row repeat the first one.
     #[inline(always)]
-    pub(crate) fn set_rows<'a, A: Arch, R: Rows<T, A::V<T>>>(&mut self, net: &Net, rows: impl Iterator<Item = &'a [f32]>) {
+    pub(crate) fn set_rows<'a, A: Arch, R: Rows<T, A::V<T>>>(
+        &mut self,
+        net: &Net,
+        rows: impl Iterator<Item = &'a [f32]>,
+    ) {
         let mut own: [&[f32]; ROWS] = [&[]; ROWS];
         let mut n = 0;
         for (own, row) in own.iter_mut().zip(rows) {
@@ -115,23 +119,20 @@ fn transpose_in<T: Scalar, A: Arch, R: Rows<T, A::V<T>>>(rows: &[&[f32]; ROWS], 
         }
         return;
     }
-    let mut own = *rows;
+    let mut own = [[rows[0]; LANES]; 2];
     for r in 0..ROWS {
-        own[r] = &rows[r][..d]; // all of one length: what follows needs no check
+        own[r / LANES][r % LANES] = &rows[r][..d]; // all of one length: what follows needs no check
     }
     let mut at = 0;
     while at < d {
         // the last stretch overlaps the one before
         at = at.min(d - LANES);
-        let mut halves = [[A::zero::<T>(); LANES]; 2];
+        let mut halves = [[[0.0; LANES]; LANES]; 2];
         for half in 0..R::VECTORS {
-            for r in 0..LANES {
-                halves[half][r] = A::load_f32(&lanes(&own[half * LANES + r][at..at + LANES])[0]);
-            }
-            halves[half] = A::transpose(halves[half]);
+            halves[half] = columns::<A>(&own[half], at);
         }
         for (j, tile) in tiles[at..at + LANES].iter_mut().enumerate() {
-            R::join([halves[0][j], halves[1][j]]).store(tile);
+            R::join([A::load_f32(&halves[0][j]), A::load_f32(&halves[1][j])]).store(tile);
         }
         at += LANES;
     }
@@ -140,7 +141,11 @@ fn transpose_in<T: Scalar, A: Arch, R: Rows<T, A::V<T>>>(rows: &[&[f32]; ROWS], 
 /// Reads rows (row-major, `ld` apart, as many as R holds at most) into one tile per unit, and returns the sum over the
 /// units. Lanes without a row are zero.
 #[inline(always)]
-pub(super) fn rows_to_units<T: Scalar, A: Arch, R: Rows<T, A::V<T>>>(rows: &[T], ld: usize, units: &mut [Tile<T>]) -> R {
+pub(super) fn rows_to_units<T: Scalar, A: Arch, R: Rows<T, A::V<T>>>(
+    rows: &[T],
+    ld: usize,
+    units: &mut [Tile<T>],
+) -> R {
     let (columns, n) = (ld / LANES, rows.len() / ld);
     let rows = lanes(rows);
     let mut sum = R::splat(T::ZERO);
@@ -257,7 +262,11 @@ impl<T: Scalar> Product<'_, T> {
 
     /// The outputs start..start + B, also added to `sum`.
     #[inline(always)]
-    fn block<A: Arch, R: Rows<T, A::V<T>>, const B: usize, const TRANSPOSED: bool>(&mut self, start: usize, mut sum: R) -> R {
+    fn block<A: Arch, R: Rows<T, A::V<T>>, const B: usize, const TRANSPOSED: bool>(
+        &mut self,
+        start: usize,
+        mut sum: R,
+    ) -> R {
         let Product { x, w, ld, .. } = *self;
         let mut sums = [R::splat(T::ZERO); B];
         if TRANSPOSED {
@@ -350,12 +359,7 @@ impl Net {
 
     /// All other δ.
     #[inline(always)]
-    fn wide_backward<T: Scalar, A: Arch, R: Rows<T, A::V<T>>>(
-        &self,
-        rest: &[T],
-        mut sums: [R; 2],
-        wide: &mut Wide<T>,
-    ) {
+    fn wide_backward<T: Scalar, A: Arch, R: Rows<T, A::V<T>>>(&self, rest: &[T], mut sums: [R; 2], wide: &mut Wide<T>) {
         for l in (0..self.layers.len()).rev() {
             self.wide_delta::<T, A, R>(l, rest, sums, wide);
             if l > 0 {
@@ -473,12 +477,7 @@ impl Net {
 
     /// δy_l of a layer before the last, from δz_{l+1}; returns the two sums as [`Net::wide_last`] does.
     #[inline(always)]
-    fn wide_back<T: Scalar, A: Arch, R: Rows<T, A::V<T>>>(
-        &self,
-        l: usize,
-        rest: &[T],
-        wide: &mut Wide<T>,
-    ) -> [R; 2] {
+    fn wide_back<T: Scalar, A: Arch, R: Rows<T, A::V<T>>>(&self, l: usize, rest: &[T], wide: &mut Wide<T>) -> [R; 2] {
         let m = self.config.width;
         let (own, after) = wide.layers.split_at_mut(l + 1);
         let own = &mut own[l];
@@ -593,12 +592,7 @@ impl Net {
 
 /// z − mean, stored; returns sum + (z − mean)².
 #[inline(always)]
-fn centre<T: Scalar, A: Arch, R: Rows<T, A::V<T>>>(
-    z: &Tile<T>,
-    mean: R,
-    centred: &mut Tile<T>,
-    sum: R,
-) -> R {
+fn centre<T: Scalar, A: Arch, R: Rows<T, A::V<T>>>(z: &Tile<T>, mean: R, centred: &mut Tile<T>, sum: R) -> R {
     let own = R::sub(R::load(z), mean);
     R::store(own, centred);
     R::madd(own, own, sum)
@@ -623,11 +617,7 @@ fn squared<'a, T: Scalar, A: Arch, R: Rows<T, A::V<T>>, const SQUARE: bool>(
 
 /// sum + c·u, or sum + c·u².
 #[inline(always)]
-fn term<T: Scalar, A: Arch, R: Rows<T, A::V<T>>, const SQUARE: bool>(
-    u: R,
-    c: R,
-    sum: R,
-) -> R {
+fn term<T: Scalar, A: Arch, R: Rows<T, A::V<T>>, const SQUARE: bool>(u: R, c: R, sum: R) -> R {
     let u = if SQUARE { R::mul(u, u) } else { u };
     R::madd(u, c, sum)
 }

@@ -12,7 +12,7 @@ mod rows;
 pub(crate) mod x86;
 
 use super::scalar::Scalar;
-pub(crate) use rows::{Rows, Tile, Vectors};
+pub(crate) use rows::{Rows, Tile, Vectors, columns};
 #[cfg(target_arch = "x86_64")]
 use x86::Registers;
 

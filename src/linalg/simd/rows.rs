@@ -1,6 +1,6 @@
 //! One number of each of eight or sixteen rows, in registers: what code with a row per lane is written against.
 
-use super::{Arch, LANES, Lanes};
+use super::{Arch, LANES, Lanes, lanes};
 use crate::linalg::scalar::Scalar;
 
 /// One number of each of sixteen rows, on the borders of cache lines: a vector that lies across one is two accesses.
@@ -100,4 +100,18 @@ impl<A: Arch, T: Scalar, const N: usize> Rows<T, A::V<T>> for Vectors<A, T, N> {
         }
         Vectors(out)
     }
+}
+
+/// The numbers from `at` on of eight rows, turned: eight columns.
+#[inline(always)]
+pub(crate) fn columns<A: Arch>(rows: &[&[f32]; LANES], at: usize) -> [Lanes<f32>; LANES] {
+    let mut block = [A::zero::<f32>(); LANES];
+    for r in 0..LANES {
+        block[r] = A::load(&lanes(&rows[r][at..at + LANES])[0]);
+    }
+    let mut out = [[0.0; LANES]; LANES];
+    for (column, out) in A::transpose(block).into_iter().zip(&mut out) {
+        A::store(column, out);
+    }
+    out
 }
