@@ -72,6 +72,10 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return refuse_arguments(&error),
     };
+    if let Err(error) = neuralcb::machine::check_instructions() {
+        eprintln!("error: {error}");
+        return ExitCode::from(2);
+    }
     let done = match cli.command {
         Command::Diagnose(args) => diagnose::run(&args),
         Command::Train(args) => train::run(&args),

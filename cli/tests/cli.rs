@@ -66,6 +66,34 @@ fn reproduce_writes_every_file_and_prints_the_table() {
     assert!(talk.lines().count() == 1 && talk.starts_with("done in") && talk.contains("results.csv"), "{talk}");
 }
 
+/// Runs with the best instructions that the name allows.
+fn with_instructions(name: &str, folder: &Path, args: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_neuralcb"));
+    command.current_dir(folder).args(args).env("NEURALCB_INSTRUCTIONS", name).output().unwrap()
+}
+
+/// Both modes and all algorithms. Where the processor has neither AVX2 nor AVX-512 all three are the same.
+#[test]
+fn instructions_with_fused_multiply_add_give_the_same_bits() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["avx-512", "avx2", "portable"] {
+        let output = with_instructions(name, folder.path(), &tiny(&[name]));
+        assert_eq!(output.status.code(), Some(0), "{name}: {}", text(&output.stderr));
+    }
+    let results = |name: &str| fs::read_to_string(folder.path().join(name).join("results.csv")).unwrap();
+    assert_eq!(results("avx-512"), results("avx2"));
+    assert_eq!(results("portable").lines().count(), results("avx2").lines().count());
+}
+
+#[test]
+fn unknown_instructions_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = with_instructions("sse2", folder.path(), &tiny(&["out"]));
+    let line = "error: unknown NEURALCB_INSTRUCTIONS `sse2`: use one of avx-512, avx2, portable\n";
+    assert_eq!((output.status.code(), text(&output.stderr)), (Some(2), line));
+    assert!(tree(folder.path()).is_empty());
+}
+
 #[test]
 fn the_other_systems_of_table_1_run_in_the_experiments() {
     let folder = tempfile::tempdir().unwrap();

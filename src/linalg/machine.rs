@@ -4,7 +4,8 @@
 //! machine, and on a shared one at the speed it has just now:
 //!
 //! * **FMA**: a ← a·b + c on ten registers without dependence between them, two operations per lane;
-//! * **square root and division**: Adam's w ← w − step·μ/(√ν + ε) on vectors of eight f32 in the first cache;
+//! * **square root and division**: Adam's w ← w − step·μ/(√ν + ε) on vectors of eight f32 in the first cache (both with vectors
+//!   of eight and of sixteen f32, of which the better counts);
 //! * **bandwidth**: the triad a ← b + s·c over three arrays that together fit the second cache, the third, or neither;
 //!   twelve bytes per element, as is the custom.
 //!
@@ -17,7 +18,8 @@ use std::time::Instant;
 use serde::{Deserialize, Serialize};
 
 use super::scalar::Scalar;
-use super::simd::{Arch, Job, LANES, dispatch, lanes, lanes_mut};
+use super::simd::{Arch, Job, LANES, Rows, Tile, check, dispatch, lanes, lanes_mut};
+use crate::error::Error;
 
 /// The rates of one thread.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -36,7 +38,15 @@ pub struct Machine {
     pub dram_gbs: f64,
 }
 
-/// The vector instructions that this processor has and the library uses; results are the same to the bit where they are.
+/// Refuses a value of `NEURALCB_INSTRUCTIONS` that is none of `avx-512`, `avx2` and `portable`. On x86-64 it names the best
+/// instruction set to be used, where it should not be the processor's best; it is read once. A program that wants to
+/// answer with an error calls this before it computes: later a wrong name is a panic.
+pub fn check_instructions() -> Result<(), Error> {
+    check()
+}
+
+/// The vector instructions that this processor has and the library uses. Results are the same to the bit where they are,
+/// and with AVX2 and AVX-512.
 pub fn instructions() -> &'static str {
     struct Name;
     impl Job for Name {
@@ -52,10 +62,10 @@ impl Machine {
     /// Measures the machine as it is now.
     pub fn measure() -> Machine {
         Machine {
-            fma_f32_gflops: fma_gflops::<f32, 10>(),
+            fma_f32_gflops: fma_gflops::<f32, 10>().max(fma_gflops_of_sixteen()),
             // two registers per vector of eight f64
             fma_f64_gflops: fma_gflops::<f64, 5>(),
-            sqrt_div_ns: sqrt_div_ns(),
+            sqrt_div_ns: sqrt_div_ns().min(sqrt_div_ns_of_sixteen()),
             l2_gbs: triad_gbs(96 << 10, 200, 20),
             l3_gbs: triad_gbs(2 << 20, 8, 20),
             dram_gbs: triad_gbs(48 << 20, 1, 6),
@@ -124,6 +134,83 @@ fn fma_gflops<T: Scalar, const N: usize>() -> f64 {
         run();
     });
     (2 * LANES * N * ROUNDS) as f64 / seconds / 1e9
+}
+
+/// As [`Fma`], on ten registers of sixteen f32 where there are such.
+struct FmaOfSixteen {
+    rounds: usize,
+    factor: f32,
+}
+
+impl Job for FmaOfSixteen {
+    type Out = [f32; 2 * LANES];
+
+    #[inline(always)]
+    fn run<A: Arch>(self) -> [f32; 2 * LANES] {
+        let factor = A::Sixteen::<f32>::splat(self.factor);
+        let mut sums = [factor; TEN];
+        for i in 0..TEN {
+            sums[i] = A::Sixteen::<f32>::splat(i as f32);
+        }
+        for _ in 0..self.rounds {
+            for i in 0..TEN {
+                sums[i] = sums[i].madd(factor, factor);
+            }
+        }
+        let mut total = sums[0];
+        for i in 1..TEN {
+            total = total.add(sums[i]);
+        }
+        let mut out = Tile::ZERO;
+        total.store(&mut out);
+        out.numbers()
+    }
+}
+
+const TEN: usize = 10;
+
+fn fma_gflops_of_sixteen() -> f64 {
+    const ROUNDS: usize = 100_000;
+    let seconds = fastest(40, || {
+        black_box(dispatch(FmaOfSixteen { rounds: ROUNDS, factor: black_box(0.5) }));
+    });
+    (2 * 2 * LANES * TEN * ROUNDS) as f64 / seconds / 1e9
+}
+
+/// As [`SqrtDiv`], on vectors of sixteen.
+struct SqrtDivOfSixteen<'a> {
+    passes: usize,
+    w: &'a mut [Tile<f32>],
+    mu: &'a [Tile<f32>],
+    nu: &'a [Tile<f32>],
+}
+
+impl Job for SqrtDivOfSixteen<'_> {
+    type Out = ();
+
+    #[inline(always)]
+    fn run<A: Arch>(self) {
+        let (step, eps) = (A::Sixteen::<f32>::splat(1e-3), A::Sixteen::<f32>::splat(1e-8));
+        for _ in 0..self.passes {
+            for ((w, mu), nu) in self.w.iter_mut().zip(self.mu).zip(self.nu) {
+                let root = A::Sixteen::<f32>::load(nu).sqrt().add(eps);
+                let moved = A::Sixteen::<f32>::load(w).sub(step.mul(Rows::load(mu)).div(root));
+                moved.store(w);
+            }
+        }
+    }
+}
+
+fn sqrt_div_ns_of_sixteen() -> f64 {
+    const VECTORS: usize = 32;
+    const PASSES: usize = 2000;
+    let filled = |v: f32| vec![Tile([[v; LANES]; 2]); VECTORS];
+    let (mut w, mu, nu) = (filled(1.0), filled(0.1), filled(0.7));
+    let seconds = fastest(30, || {
+        dispatch(SqrtDivOfSixteen { passes: PASSES, w: &mut w, mu: black_box(&mu), nu: black_box(&nu) });
+        black_box(&w);
+    });
+    seconds * 1e9 / (2 * VECTORS * PASSES) as f64
 }
 
 /// Adam's last line, again and again over the same vectors.

@@ -230,14 +230,15 @@ impl<T: Scalar, const SIXTEEN: bool, const TRANSPOSED: bool> Job for ProductOf<'
 impl<T: Scalar> Product<'_, T> {
     #[inline(always)]
     fn run<A: Arch, R: Rows<T, A::V<T>>, const TRANSPOSED: bool>(mut self) {
-        let mut sum = R::splat(T::ZERO);
+        // outputs of even and of odd place are summed apart, whatever the blocks, so that neither sum waits for long
+        let mut sums = [R::splat(T::ZERO); 2];
         let (mut start, n) = (0, self.z.len());
-        while R::SUMS == 20 && n - start >= 20 {
-            sum = self.block::<A, R, 20, TRANSPOSED>(start, sum);
+        while R::SUMS >= 20 && n - start >= 20 {
+            sums = self.block::<A, R, 20, TRANSPOSED>(start, sums);
             start += 20;
         }
-        while R::SUMS == 20 && n - start >= 12 {
-            sum = self.block::<A, R, 12, TRANSPOSED>(start, sum);
+        while R::SUMS >= 20 && n - start >= 12 {
+            sums = self.block::<A, R, 12, TRANSPOSED>(start, sums);
             start += 12;
         }
         while start < n {
@@ -247,26 +248,26 @@ impl<T: Scalar> Product<'_, T> {
                 left if left < 12 => left.div_ceil(2),
                 _ => 6,
             };
-            sum = match size {
-                6 => self.block::<A, R, 6, TRANSPOSED>(start, sum),
-                5 => self.block::<A, R, 5, TRANSPOSED>(start, sum),
-                4 => self.block::<A, R, 4, TRANSPOSED>(start, sum),
-                3 => self.block::<A, R, 3, TRANSPOSED>(start, sum),
-                2 => self.block::<A, R, 2, TRANSPOSED>(start, sum),
-                _ => self.block::<A, R, 1, TRANSPOSED>(start, sum),
+            sums = match size {
+                6 => self.block::<A, R, 6, TRANSPOSED>(start, sums),
+                5 => self.block::<A, R, 5, TRANSPOSED>(start, sums),
+                4 => self.block::<A, R, 4, TRANSPOSED>(start, sums),
+                3 => self.block::<A, R, 3, TRANSPOSED>(start, sums),
+                2 => self.block::<A, R, 2, TRANSPOSED>(start, sums),
+                _ => self.block::<A, R, 1, TRANSPOSED>(start, sums),
             };
             start += size;
         }
-        sum.store(self.sum);
+        sums[0].add(sums[1]).store(self.sum);
     }
 
-    /// The outputs start..start + B, also added to `sum`.
+    /// The outputs start..start + B, also added in turn to `next`, beginning with its first.
     #[inline(always)]
     fn block<A: Arch, R: Rows<T, A::V<T>>, const B: usize, const TRANSPOSED: bool>(
         &mut self,
         start: usize,
-        mut sum: R,
-    ) -> R {
+        mut next: [R; 2],
+    ) -> [R; 2] {
         let Product { x, w, ld, .. } = *self;
         let mut sums = [R::splat(T::ZERO); B];
         if TRANSPOSED {
@@ -289,17 +290,11 @@ impl<T: Scalar> Product<'_, T> {
                 }
             }
         }
-        let mut odd = R::splat(T::ZERO);
-        for (b, (own, z)) in sums.into_iter().zip(&mut self.z[start..start + B]).enumerate() {
-            // many sums in two chains, so that neither waits for long
-            if B > 6 && b % 2 == 1 {
-                odd = odd.add(own);
-            } else {
-                sum = sum.add(own);
-            }
+        for (own, z) in sums.into_iter().zip(&mut self.z[start..start + B]) {
+            next = [next[1], next[0].add(own)];
             own.store(z);
         }
-        if B > 6 { sum.add(odd) } else { sum }
+        next
     }
 }
 

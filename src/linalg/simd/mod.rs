@@ -12,6 +12,7 @@ mod rows;
 pub(crate) mod x86;
 
 use super::scalar::Scalar;
+use crate::error::Error;
 pub(crate) use rows::{Rows, Tile, Vectors, columns};
 #[cfg(target_arch = "x86_64")]
 use x86::Registers;
@@ -304,8 +305,7 @@ pub(crate) fn dispatch<J: Job>(job: J) -> J::Out {
 }
 
 /// Names the best instruction set to be used, where it should not be the processor's best: for tests, and to compare.
-#[cfg(target_arch = "x86_64")]
-const INSTRUCTIONS: &str = "NEURALCB_INSTRUCTIONS";
+pub(crate) const INSTRUCTIONS: &str = "NEURALCB_INSTRUCTIONS";
 
 /// What [`dispatch`] runs jobs with.
 #[cfg(target_arch = "x86_64")]
@@ -328,16 +328,17 @@ fn chosen() -> Choice {
         2 => Choice::Avx2,
         3 => Choice::Avx512,
         _ => {
-            let choice = choose();
+            let choice = choose().unwrap_or_else(|error| panic!("{error}"));
             CHOICE.store(choice as u8, Relaxed);
             choice
         }
     }
 }
 
+/// The best instruction set that the processor has and [`INSTRUCTIONS`] allows.
 #[cfg(target_arch = "x86_64")]
 #[cold]
-fn choose() -> Choice {
+fn choose() -> Result<Choice, Error> {
     let best = if !is_x86_feature_detected!("avx2") || !is_x86_feature_detected!("fma") {
         Choice::Portable
     } else if is_x86_feature_detected!("avx512f")
@@ -348,13 +349,23 @@ fn choose() -> Choice {
     } else {
         Choice::Avx2
     };
-    match std::env::var(INSTRUCTIONS).ok().as_deref() {
-        None | Some("") => best,
-        Some("avx-512") => best,
-        Some("avx2") => best.min(Choice::Avx2),
-        Some("portable") => Choice::Portable,
-        Some(other) => panic!("{INSTRUCTIONS} must be one of avx-512, avx2, portable, got {other}"),
-    }
+    let allowed = match std::env::var(INSTRUCTIONS).unwrap_or_default().as_str() {
+        "" | "avx-512" => Choice::Avx512,
+        "avx2" => Choice::Avx2,
+        "portable" => Choice::Portable,
+        got => {
+            let known = "avx-512, avx2, portable";
+            return Err(Error::Name { what: INSTRUCTIONS, known, got: got.to_owned() });
+        }
+    };
+    Ok(best.min(allowed))
+}
+
+/// Refuses a name of instructions that does not exist, which [`dispatch`] would panic at.
+pub(crate) fn check() -> Result<(), Error> {
+    #[cfg(target_arch = "x86_64")]
+    choose()?;
+    Ok(())
 }
 
 #[cfg(target_arch = "x86_64")]
