@@ -40,8 +40,6 @@ pub trait Scalar:
     fn root(self) -> Self;
     /// self·b + c, rounded once.
     fn mul_add(self, b: Self, c: Self) -> Self;
-    /// The larger of two numbers.
-    fn max(self, b: Self) -> Self;
 }
 
 mod sealed {
@@ -83,10 +81,6 @@ macro_rules! scalar {
             #[inline(always)]
             fn mul_add(self, b: Self, c: Self) -> Self {
                 <$t>::mul_add(self, b, c)
-            }
-            #[inline(always)]
-            fn max(self, b: Self) -> Self {
-                <$t>::max(self, b)
             }
         }
     };

@@ -84,14 +84,15 @@ impl<T: Scalar, const C: usize> Job for SingleStep<'_, T, C> {
                 sum = A::madd(delta_y[c], gain[c], sum);
                 sum_both = A::madd(delta_gain[c], gain[c], sum_both);
             }
-            let inv_m = T::of(net.inv_width);
-            let mean = A::splat(-A::total(sum) * inv_m);
-            let mean_both = A::splat(-A::total(sum_both) * inv_m);
+            let minus_inv_m = T::of(-net.inv_width);
+            let mean = A::splat(A::total(sum) * minus_inv_m);
+            let mean_both = A::splat(A::total(sum_both) * minus_inv_m);
+            let inv_std = A::splat(inv_std);
+            let last_inv_std = A::mul(inv_std, net.real_units::<T, A, C>());
             for c in 0..C {
                 let centred = A::madd(normal[c], mean_both, A::madd(gain[c], delta_y[c], mean));
-                delta_z[c] = A::mul(A::splat(inv_std), centred);
+                delta_z[c] = A::mul(if c + 1 < C { inv_std } else { last_inv_std }, centred);
             }
-            delta_z[C - 1] = A::mul(delta_z[C - 1], net.real_units::<T, A, C>());
         } else {
             for c in 0..C {
                 h[c] = A::where_positive(z[c], z[c]);
@@ -111,8 +112,8 @@ impl<T: Scalar, const C: usize> Job for SingleStep<'_, T, C> {
         // W_1 first: the next round begins with it, while the vectors are still on their way
         let grows = growth.as_mut().map(|growth| (&mut *growth.first, growth.s));
         step.first(net.blocks(block..block + 1)).outer_in::<A, C>(x, delta_z, e, grows);
-        let places = [layer.bias, layer.gain, layer.offset, Some(net.output)];
-        let vectors = [delta_z, delta_gain, delta_y, output];
+        let places = [layer.gain, layer.offset, layer.bias, Some(net.output)];
+        let vectors = [delta_gain, delta_y, delta_z, output];
         let grows = growth.map(|growth| (growth.rest, growth.s));
         step.rest(0..net.rest_len).vectors_in::<A, C>(places, vectors, net.output_bias, e, grows);
     }
@@ -123,7 +124,7 @@ impl Net {
     ///
     /// Mean and variance are those of d = z − z_1, from Σd and Σd², which do not wait for each other: the variance is
     /// Σd²/m − (Σd/m)², and as z_1 is one of the numbers, Σd²/m is at most m times as large: no more than log₂ m bits are
-    /// lost in the difference.
+    /// lost in the difference, which cannot become negative.
     #[inline(always)]
     fn normal<T: Scalar, A: Arch, const C: usize>(&self, z: Row<A, T, C>) -> (Row<A, T, C>, T) {
         let inv_m = T::of(self.inv_width);
@@ -139,8 +140,8 @@ impl Net {
             squares = A::madd(d[c], d[c], squares);
         }
         let mean = A::total(sum) * inv_m;
-        let variance = A::total(squares) * inv_m - mean * mean;
-        let inv_std = T::ONE / (variance.max(T::ZERO) + T::of(LAYER_NORM_EPS)).root();
+        let variance_and_eps = (A::total(squares) * inv_m + T::of(LAYER_NORM_EPS)) - mean * mean;
+        let inv_std = T::ONE / variance_and_eps.root();
         let mean = A::splat(mean);
         for c in 0..C {
             let mean = if c + 1 < C { mean } else { A::mul(mean, real) };
