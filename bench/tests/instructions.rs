@@ -56,6 +56,7 @@ fn count(probe: &Probe, runs: usize, folder: &Path) -> u64 {
         .arg("--tool=callgrind")
         .arg(format!("--callgrind-out-file={}", file.display()))
         .args([env!("CARGO_BIN_EXE_neuralcb-probe"), probe.name, &runs.to_string()])
+        .env("NEURALCB_INSTRUCTIONS", "avx2")
         .output()
         .unwrap();
     assert!(output.status.success(), "{}: {}", probe.name, String::from_utf8_lossy(&output.stderr));
