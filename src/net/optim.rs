@@ -496,7 +496,9 @@ fn outer_tile<T: Scalar, A: Arch, M: Rule<T, A>, const R: usize, const C: usize>
 ) {
     let columns = ld / LANES;
     let mut sums = [[A::zero::<T>(); C]; R];
-    for (u, x) in lanes(u).chunks_exact(columns).zip(x.chunks(stride)) {
+    // bounds are checked here and not for every row
+    assert!(col + C <= columns && j + R <= stride);
+    for (u, x) in lanes(u).chunks_exact(columns).zip(x.chunks_exact(stride)) {
         let (u, x) = (&u[col..col + C], &x[j..j + R]);
         let mut uk = [A::zero::<T>(); C];
         for c in 0..C {
