@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use neuralcb::machine::Machine;
+use neuralcb::machine::{Machine, instructions};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use serde::Serialize;
 
@@ -20,6 +20,8 @@ const LONG_SECONDS: f64 = 1.0;
 /// What was measured.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Report {
+    /// The vector instructions in use.
+    pub instructions: &'static str,
     /// The machine's rates, the better of before and after the jobs.
     pub machine: Machine,
     /// The jobs, in the order of the table.
@@ -73,7 +75,7 @@ pub fn measure(jobs: &[&'static Job], repeats: usize, begin: &mut dyn FnMut(&Job
         let ratio = limit_seconds.map(|limit| seconds / limit);
         Some(Measured { name: job.name, unit: job.unit, seconds, limit_seconds, ratio, more })
     };
-    Ok(Report { machine, jobs: jobs.iter().filter_map(measured).collect() })
+    Ok(Report { instructions: instructions(), machine, jobs: jobs.iter().filter_map(measured).collect() })
 }
 
 fn job_figures(job: &Job, repeats: usize) -> Result<Figures, Error> {

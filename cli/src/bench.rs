@@ -94,9 +94,9 @@ fn progress_bar(jobs: u64) -> ProgressBar {
 fn table(report: &Report) -> String {
     let m = &report.machine;
     let mut text = format!(
-        "one thread: FMA {:.1} GFLOP/s f32, {:.1} f64; square root and division {:.2} ns per 8 f32; \
+        "one thread, {}: FMA {:.1} GFLOP/s f32, {:.1} f64; square root and division {:.2} ns per 8 f32; \
          triad {:.0} GB/s in L2, {:.0} in L3, {:.0} in memory\n\n",
-        m.fma_f32_gflops, m.fma_f64_gflops, m.sqrt_div_ns, m.l2_gbs, m.l3_gbs, m.dram_gbs
+        report.instructions, m.fma_f32_gflops, m.fma_f64_gflops, m.sqrt_div_ns, m.l2_gbs, m.l3_gbs, m.dram_gbs
     );
     text += &format!("{:<22} {:>10} {:>10} {:>13}  {}\n", "job", "time", "limit", "time ÷ limit", "per");
     for job in &report.jobs {
