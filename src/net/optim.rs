@@ -22,7 +22,7 @@ use crate::archive::Archive;
 use crate::error::{Error, not_negative, positive};
 use crate::linalg::dense::over_columns;
 use crate::linalg::scalar::Scalar;
-use crate::linalg::simd::{Arch, Job, LANES, Lanes, lanes, lanes_mut};
+use crate::linalg::simd::{Arch, HALF, Job, LANES, Lanes, lanes, lanes_mut};
 
 const BETA1: f64 = 0.9;
 const BETA2: f64 = 0.999;
@@ -250,32 +250,35 @@ impl<T: Scalar> Part<'_, T> {
         A::call(OuterOne { part: self, x, u, e, growth });
     }
 
-    /// As [`Part::outer_one`], for a row of C vectors in registers.
+    /// As [`Part::outer_one`], for a row of C vectors in registers, with `padding` numbers of zero at its end.
     #[inline(always)]
     pub(super) fn outer_in<A: Arch, const C: usize>(
         self,
         x: &[f32],
         u: [A::V<T>; C],
+        padding: usize,
         e: T,
         growth: Option<(&mut [T], T)>,
     ) {
-        let (x, e) = (x.iter().map(|&x| T::of_f32(x)), A::splat(e));
+        let (e, short) = (A::splat(e), padding >= HALF);
         with_rule!(self, A, |rule| {
             if let Some((grows, s)) = growth {
-                outer_row::<T, A, _, C, true>(rule, x, u, e, (C, 0), lanes_mut(grows), A::splat(s));
+                outer_inputs::<T, A, _, C, true>(rule, x, u, short, e, lanes_mut(grows), A::splat(s));
             } else {
-                outer_row::<T, A, _, C, false>(rule, x, u, e, (C, 0), &mut [], e);
+                outer_inputs::<T, A, _, C, false>(rule, x, u, short, e, &mut [], e);
             }
         });
     }
 
-    /// Moves vectors of parameters in registers, those that have a place, by e·u, and the number at `one` by e;
-    /// `growth` grows by s·u², or s.
+    /// Moves rows of parameters in registers, those that have a place, by e·u, and the number at `one` by e; `growth`
+    /// grows by s·u², or s. With `padding` numbers of zero at the end of a row, as in [`Part::outer_in`], the first two rows,
+    /// which are there both or not at all, move together.
     #[inline(always)]
     pub(super) fn vectors_in<A: Arch, const C: usize>(
         self,
         places: [Option<usize>; 4],
-        vectors: [[A::V<T>; C]; 4],
+        rows: [[A::V<T>; C]; 4],
+        padding: usize,
         one: Option<usize>,
         e: T,
         growth: Option<(&mut [T], T)>,
@@ -285,13 +288,27 @@ impl<T: Scalar> Part<'_, T> {
         let mut unit = [T::ZERO; LANES];
         unit[0] = T::ONE;
         with_rule!(self, A, |rule| {
-            for (at, u) in places.into_iter().zip(vectors) {
+            let [a, b, more @ ..] = places.map(|at| at.map(|at| at / LANES));
+            if let (Some(a), Some(b)) = (a, b) {
+                let u = grow_row::<T, A, C>(rows[0], e, grows, s, a);
+                let v = grow_row::<T, A, C>(rows[1], e, grows, s, b);
+                if padding >= HALF {
+                    for c in 0..C - 1 {
+                        rule.two_steps([a + c, b + c], [[u[c]], [v[c]]]);
+                    }
+                    rule.two_halves([a + C - 1, b + C - 1], A::join_halves(u[C - 1], v[C - 1]));
+                } else {
+                    rule.two_steps([a, b], [u, v]);
+                }
+            }
+            for (at, u) in more.into_iter().zip([rows[2], rows[3]]) {
                 if let Some(at) = at {
-                    vector::<T, A, _, C>(rule, at / LANES, u, e, grows, s);
+                    rule.steps(at, grow_row::<T, A, C>(u, e, grows, s, at));
                 }
             }
             if let Some(at) = one {
-                vector::<T, A, _, 1>(rule, at / LANES, [A::load(&unit)], e, grows, s);
+                let at = at / LANES;
+                rule.steps(at, grow_row::<T, A, 1>([A::load(&unit)], e, grows, s, at));
             }
         });
     }
@@ -420,17 +437,13 @@ fn outer_row<T: Scalar, A: Arch, M: Rule<T, A>, const C: usize, const GROW: bool
     grows: &mut [Lanes<T>],
     s: A::V<T>,
 ) {
-    let (mut scaled, mut square) = (u, u);
-    for c in 0..C {
-        scaled[c] = A::mul(e, u[c]);
-        square[c] = A::mul(s, A::mul(u[c], u[c]));
-    }
+    let (scaled, square) = factors::<T, A, C>(u, e, s);
     // two inputs at a time, which can share divisions
     let (mut x, mut at) = (x, col);
     while let Some(first) = x.next() {
-        let grad = weigh_row::<T, A, C, GROW>(first, scaled, square, at, grows);
+        let grad = weigh_row::<T, A, C, GROW>(first, scaled, square, C, at, grows);
         if let Some(second) = x.next() {
-            let next = weigh_row::<T, A, C, GROW>(second, scaled, square, at + columns, grows);
+            let next = weigh_row::<T, A, C, GROW>(second, scaled, square, C, at + columns, grows);
             rule.two_steps([at, at + columns], [grad, next]);
         } else {
             rule.steps(at, grad);
@@ -439,48 +452,99 @@ fn outer_row<T: Scalar, A: Arch, M: Rule<T, A>, const C: usize, const GROW: bool
     }
 }
 
-/// x·u; `grows`, from `at` on, grows by x²·square if `GROW`.
+/// e·u and s·u².
+#[inline(always)]
+fn factors<T: Scalar, A: Arch, const C: usize>(
+    u: [A::V<T>; C],
+    e: A::V<T>,
+    s: A::V<T>,
+) -> ([A::V<T>; C], [A::V<T>; C]) {
+    let (mut scaled, mut square) = (u, u);
+    for c in 0..C {
+        scaled[c] = A::mul(e, u[c]);
+        square[c] = A::mul(s, A::mul(u[c], u[c]));
+    }
+    (scaled, square)
+}
+
+/// As [`outer_row`], for all outputs. If the upper half of the last vector is padding (`short`), the lower halves of two
+/// inputs move as one vector: what is padding takes no time.
+#[inline(always)]
+fn outer_inputs<T: Scalar, A: Arch, M: Rule<T, A>, const C: usize, const GROW: bool>(
+    rule: &mut M,
+    x: &[f32],
+    u: [A::V<T>; C],
+    short: bool,
+    e: A::V<T>,
+    grows: &mut [Lanes<T>],
+    s: A::V<T>,
+) {
+    let (pairs, _) = x.as_chunks::<2>();
+    let pairs = if short { pairs } else { &[] };
+    let (scaled, square) = factors::<T, A, C>(u, e, s);
+    let last = C - 1;
+    let half = [A::join_halves(scaled[last], scaled[last]), A::join_halves(square[last], square[last])];
+    let mut at = 0;
+    for x in pairs {
+        let (first, second, next) = (T::of_f32(x[0]), T::of_f32(x[1]), at + C);
+        let grad = weigh_row::<T, A, C, GROW>(first, scaled, square, last, at, grows);
+        let next_grad = weigh_row::<T, A, C, GROW>(second, scaled, square, last, next, grows);
+        for c in 0..last {
+            rule.two_steps([at + c, next + c], [[grad[c]], [next_grad[c]]]);
+        }
+        let (x, ends) = (A::join_halves(A::splat(first), A::splat(second)), [at + last, next + last]);
+        if GROW {
+            let grown = A::madd(A::mul(x, x), half[1], halves_of::<T, A>(grows, ends));
+            store_halves::<T, A>(grown, grows, ends);
+        }
+        rule.two_halves(ends, A::mul(x, half[0]));
+        at += 2 * C;
+    }
+    let x = x[2 * pairs.len()..].iter().map(|&x| T::of_f32(x));
+    outer_row::<T, A, M, C, GROW>(rule, x, u, e, (C, at), grows, s);
+}
+
+/// x·u of the first `n` vectors; `grows`, from `at` on, grows by x²·square if `GROW`.
 #[inline(always)]
 fn weigh_row<T: Scalar, A: Arch, const C: usize, const GROW: bool>(
     x: T,
     mut u: [A::V<T>; C],
     square: [A::V<T>; C],
+    n: usize,
     at: usize,
     grows: &mut [Lanes<T>],
 ) -> [A::V<T>; C] {
     if GROW {
-        let (grows, x) = (&mut grows[at..at + C], A::splat(x * x));
-        for c in 0..C {
+        let (grows, x) = (&mut grows[at..at + n], A::splat(x * x));
+        for c in 0..n {
             A::store(A::madd(x, square[c], A::load(&grows[c])), &mut grows[c]);
         }
     }
     let x = A::splat(x);
-    for c in 0..C {
+    for c in 0..n {
         u[c] = A::mul(x, u[c]);
     }
     u
 }
 
-/// Moves a vector of parameters by e·u; `grows`, unless empty, grows by s·u².
+/// e·u; `grows`, unless empty, grows by s·u² from `at` on.
 #[inline(always)]
-fn vector<T: Scalar, A: Arch, M: Rule<T, A>, const C: usize>(
-    rule: &mut M,
-    at: usize,
-    u: [A::V<T>; C],
+fn grow_row<T: Scalar, A: Arch, const C: usize>(
+    mut u: [A::V<T>; C],
     e: A::V<T>,
     grows: &mut [Lanes<T>],
     s: A::V<T>,
-) {
+    at: usize,
+) -> [A::V<T>; C] {
     if let Some(grows) = grows.get_mut(at..at + C) {
         for c in 0..C {
             A::store(A::madd(s, A::mul(u[c], u[c]), A::load(&grows[c])), &mut grows[c]);
         }
     }
-    let mut grad = u;
     for c in 0..C {
-        grad[c] = A::mul(e, u[c]);
+        u[c] = A::mul(e, u[c]);
     }
-    rule.steps(at, grad);
+    u
 }
 
 /// Sums R inputs (from input `j`) by C vectors of outputs of the gradient, and moves their weights.
@@ -532,6 +596,22 @@ trait Rule<T: Scalar, A: Arch> {
         self.steps(at[0], grad[0]);
         self.steps(at[1], grad[1]);
     }
+
+    /// Moves the lower halves of two vectors, the lower place first; their gradients lie side by side.
+    fn two_halves(&mut self, at: [usize; 2], grad: A::V<T>);
+}
+
+/// The lower halves of two vectors of a list.
+#[inline(always)]
+fn halves_of<T: Scalar, A: Arch>(list: &[Lanes<T>], at: [usize; 2]) -> A::V<T> {
+    A::join_halves(A::load(&list[at[0]]), A::load(&list[at[1]]))
+}
+
+/// Writes over the lower halves of two vectors of a list, the lower place first.
+#[inline(always)]
+fn store_halves<T: Scalar, A: Arch>(v: A::V<T>, list: &mut [Lanes<T>], at: [usize; 2]) {
+    let (low, high) = list.split_at_mut(at[1]);
+    A::store_halves(v, &mut low[at[0]], &mut high[0]);
 }
 
 struct Sgd<'a, T: Scalar, A: Arch> {
@@ -550,6 +630,13 @@ impl<T: Scalar, A: Arch> Rule<T, A> for Sgd<'_, T, A> {
             let g = A::madd(self.pull, A::sub(weight, A::load(&initial[c])), grad[c]);
             A::store(A::sub(weight, A::mul(self.eta, g)), &mut w[c]);
         }
+    }
+
+    #[inline(always)]
+    fn two_halves(&mut self, at: [usize; 2], grad: A::V<T>) {
+        let weight = halves_of::<T, A>(self.w, at);
+        let g = A::madd(self.pull, A::sub(weight, halves_of::<T, A>(self.initial, at)), grad);
+        store_halves::<T, A>(A::sub(weight, A::mul(self.eta, g)), self.w, at);
     }
 }
 
@@ -591,14 +678,29 @@ impl<'a, T: Scalar, A: Arch> Adam<'a, T, A> {
         [mu, root]
     }
 
+    /// As `moments` and `move_one`, for the lower halves of two vectors.
+    #[inline(always)]
+    fn move_halves(&mut self, at: [usize; 2], grad: A::V<T>, towards: A::V<T>) {
+        let weight = halves_of::<T, A>(self.w, at);
+        let g = A::madd(self.l2, A::sub(weight, towards), grad);
+        let mu = A::madd(A::splat(T::of(BETA1)), halves_of::<T, A>(self.first, at), g);
+        let nu = A::madd(g, g, A::mul(A::splat(T::of(BETA2)), halves_of::<T, A>(self.second, at)));
+        let moved = A::sub(weight, A::div(A::mul(self.step, mu), A::add(A::sqrt(nu), self.eps)));
+        store_halves::<T, A>(mu, self.first, at);
+        store_halves::<T, A>(nu, self.second, at);
+        store_halves::<T, A>(moved, self.w, at);
+    }
+
     /// Moves the weights from a place on.
     #[inline(always)]
     fn move_one<const C: usize>(&mut self, at: usize, [mu, root]: [[A::V<T>; C]; 2]) {
         let w = &mut self.w[at..at + C];
         let mut c = 0;
         while c + 1 < C {
-            let (a, b) = w.split_at_mut(c + 1);
-            share_division::<T, A>(self.step, [&mut a[c], &mut b[0]], [mu[c], mu[c + 1]], [root[c], root[c + 1]]);
+            let own = [A::load(&w[c]), A::load(&w[c + 1])];
+            let moved = share_division::<T, A>(self.step, own, [mu[c], mu[c + 1]], [root[c], root[c + 1]]);
+            A::store(moved[0], &mut w[c]);
+            A::store(moved[1], &mut w[c + 1]);
             c += 2;
         }
         if c < C {
@@ -612,19 +714,25 @@ impl<'a, T: Scalar, A: Arch> Adam<'a, T, A> {
         let (low, high) = self.w.split_at_mut(at[1]);
         let (low, high) = (&mut low[at[0]..at[0] + C], &mut high[..C]);
         for c in 0..C {
-            share_division::<T, A>(self.step, [&mut low[c], &mut high[c]], [a[0][c], b[0][c]], [a[1][c], b[1][c]]);
+            let own = [A::load(&low[c]), A::load(&high[c])];
+            let moved = share_division::<T, A>(self.step, own, [a[0][c], b[0][c]], [a[1][c], b[1][c]]);
+            A::store(moved[0], &mut low[c]);
+            A::store(moved[1], &mut high[c]);
         }
     }
 }
 
-/// Moves two weights by step·μ/a and step·μ′/b, which are step·μ·b/(a·b) and step·μ′·a/(a·b): a division takes longer than
-/// all that replaces it. a and b lie between 1e-8 and the root of the largest number, so that a·b is in range.
+/// Two weights less step·μ/a and step·μ′/b, which are step·μ·b/(a·b) and step·μ′·a/(a·b): a division takes longer than all
+/// that replaces it. a and b lie between 1e-8 and the root of the largest number, so that a·b is in range.
 #[inline(always)]
-fn share_division<T: Scalar, A: Arch>(step: A::V<T>, w: [&mut Lanes<T>; 2], mu: [A::V<T>; 2], root: [A::V<T>; 2]) {
+fn share_division<T: Scalar, A: Arch>(
+    step: A::V<T>,
+    w: [A::V<T>; 2],
+    mu: [A::V<T>; 2],
+    root: [A::V<T>; 2],
+) -> [A::V<T>; 2] {
     let both = A::div(step, A::mul(root[0], root[1]));
-    let [a, b] = w;
-    A::store(A::nmadd(mu[0], A::mul(both, root[1]), A::load(a)), a);
-    A::store(A::nmadd(mu[1], A::mul(both, root[0]), A::load(b)), b);
+    [A::nmadd(mu[0], A::mul(both, root[1]), w[0]), A::nmadd(mu[1], A::mul(both, root[0]), w[1])]
 }
 
 impl<T: Scalar, A: Arch> Rule<T, A> for Adam<'_, T, A> {
@@ -639,6 +747,11 @@ impl<T: Scalar, A: Arch> Rule<T, A> for Adam<'_, T, A> {
         let a = self.moments(at[0], grad[0], [A::zero(); C]);
         let b = self.moments(at[1], grad[1], [A::zero(); C]);
         self.move_two(at, a, b);
+    }
+
+    #[inline(always)]
+    fn two_halves(&mut self, at: [usize; 2], grad: A::V<T>) {
+        self.move_halves(at, grad, A::zero());
     }
 }
 
@@ -671,5 +784,11 @@ impl<T: Scalar, A: Arch> Rule<T, A> for AdamTowards<'_, T, A> {
     fn two_steps<const C: usize>(&mut self, at: [usize; 2], grad: [[A::V<T>; C]; 2]) {
         let (a, b) = (self.moments(at[0], grad[0]), self.moments(at[1], grad[1]));
         self.adam.move_two(at, a, b);
+    }
+
+    #[inline(always)]
+    fn two_halves(&mut self, at: [usize; 2], grad: A::V<T>) {
+        let towards = halves_of::<T, A>(self.initial, at);
+        self.adam.move_halves(at, grad, towards);
     }
 }

@@ -110,12 +110,13 @@ impl<T: Scalar, const C: usize> Job for SingleStep<'_, T, C> {
         step.first(net.blocks(0..block)).still::<A>();
         step.first(net.blocks(block + 1..net.n_blocks)).still::<A>();
         // W_1 first: the next round begins with it, while the vectors are still on their way
+        let padding = C * LANES - net.config.width;
         let grows = growth.as_mut().map(|growth| (&mut *growth.first, growth.s));
-        step.first(net.blocks(block..block + 1)).outer_in::<A, C>(x, delta_z, e, grows);
+        step.first(net.blocks(block..block + 1)).outer_in::<A, C>(x, delta_z, padding, e, grows);
         let places = [layer.gain, layer.offset, layer.bias, Some(net.output)];
         let vectors = [delta_gain, delta_y, delta_z, output];
         let grows = growth.map(|growth| (growth.rest, growth.s));
-        step.rest(0..net.rest_len).vectors_in::<A, C>(places, vectors, net.output_bias, e, grows);
+        step.rest(0..net.rest_len).vectors_in::<A, C>(places, vectors, padding, net.output_bias, e, grows);
     }
 }
 

@@ -20,6 +20,9 @@ use x86::Registers;
 /// Numbers side by side in one vector; widths are padded to a multiple of it.
 pub(crate) const LANES: usize = 8;
 
+/// Numbers in half a vector.
+pub(crate) const HALF: usize = LANES / 2;
+
 /// Eight numbers in memory.
 pub type Lanes<T> = [T; LANES];
 
@@ -77,6 +80,11 @@ pub trait Arch: 'static {
     fn load_f32<T: Scalar>(from: &Lanes<f32>) -> Self::V<T>;
     /// Rows become columns.
     fn transpose<T: Scalar>(rows: [Self::V<T>; LANES]) -> [Self::V<T>; LANES];
+
+    /// The lower halves of a and b, side by side.
+    fn join_halves<T: Scalar>(a: Self::V<T>, b: Self::V<T>) -> Self::V<T>;
+    /// Writes the halves of v over the lower halves of a and b, whose upper halves stay.
+    fn store_halves<T: Scalar>(v: Self::V<T>, a: &mut Lanes<T>, b: &mut Lanes<T>);
 
     /// Runs a job as a function of its own, compiled for this instruction set: what many kernels share is compiled
     /// once and not into each of them.
@@ -185,6 +193,15 @@ impl<const FUSED: bool> Arch for Arrays<FUSED> {
         each(|l| T::of_f32(from[l]))
     }
     #[inline(always)]
+    fn join_halves<T: Scalar>(a: Lanes<T>, b: Lanes<T>) -> Lanes<T> {
+        each(|l| if l < HALF { a[l] } else { b[l - HALF] })
+    }
+    #[inline(always)]
+    fn store_halves<T: Scalar>(v: Lanes<T>, a: &mut Lanes<T>, b: &mut Lanes<T>) {
+        a[..HALF].copy_from_slice(&v[..HALF]);
+        b[..HALF].copy_from_slice(&v[HALF..]);
+    }
+    #[inline(always)]
     fn transpose<T: Scalar>(rows: [Lanes<T>; LANES]) -> [Lanes<T>; LANES] {
         let mut out = rows;
         for i in 0..LANES {
@@ -268,6 +285,14 @@ macro_rules! arch {
             #[inline(always)]
             fn store<T: Scalar>(v: Self::V<T>, to: &mut Lanes<T>) {
                 <T as Registers<Self>>::store(v, to);
+            }
+            #[inline(always)]
+            fn join_halves<T: Scalar>(a: Self::V<T>, b: Self::V<T>) -> Self::V<T> {
+                <T as Registers<Self>>::join_halves(a, b)
+            }
+            #[inline(always)]
+            fn store_halves<T: Scalar>(v: Self::V<T>, a: &mut Lanes<T>, b: &mut Lanes<T>) {
+                <T as Registers<Self>>::store_halves(v, a, b);
             }
             #[inline(always)]
             fn transpose<T: Scalar>(rows: [Self::V<T>; LANES]) -> [Self::V<T>; LANES] {

@@ -22,6 +22,8 @@ pub trait Registers<A>: Sized {
     fn positive(a: Self::V) -> Self::V;
     fn where_positive(condition: Self::V, a: Self::V) -> Self::V;
     fn load_f32(from: &Lanes<f32>) -> Self::V;
+    fn join_halves(a: Self::V, b: Self::V) -> Self::V;
+    fn store_halves(v: Self::V, a: &mut Lanes<Self>, b: &mut Lanes<Self>);
     fn transpose(rows: [Self::V; LANES]) -> [Self::V; LANES];
 }
 
@@ -86,6 +88,17 @@ macro_rules! single {
             #[inline(always)]
             fn load_f32(from: &Lanes<f32>) -> __m256 {
                 <f32 as Registers<$arch>>::load(from)
+            }
+            #[inline(always)]
+            fn join_halves(a: __m256, b: __m256) -> __m256 {
+                unsafe { _mm256_insertf128_ps::<1>(a, _mm256_castps256_ps128(b)) }
+            }
+            #[inline(always)]
+            fn store_halves(v: __m256, a: &mut Lanes<f32>, b: &mut Lanes<f32>) {
+                unsafe {
+                    _mm_storeu_ps(a.as_mut_ptr(), _mm256_castps256_ps128(v));
+                    _mm_storeu_ps(b.as_mut_ptr(), _mm256_extractf128_ps::<1>(v));
+                }
             }
             #[inline(always)]
             fn transpose(r: [__m256; LANES]) -> [__m256; LANES] {
@@ -251,6 +264,17 @@ impl Registers<Avx2> for f64 {
         unsafe { (_mm256_cvtps_pd(_mm_loadu_ps(from.as_ptr())), _mm256_cvtps_pd(_mm_loadu_ps(from[4..].as_ptr()))) }
     }
     #[inline(always)]
+    fn join_halves(a: Pair, b: Pair) -> Pair {
+        (a.0, b.0)
+    }
+    #[inline(always)]
+    fn store_halves(v: Pair, a: &mut Lanes<f64>, b: &mut Lanes<f64>) {
+        unsafe {
+            _mm256_storeu_pd(a.as_mut_ptr(), v.0);
+            _mm256_storeu_pd(b.as_mut_ptr(), v.1);
+        }
+    }
+    #[inline(always)]
     fn transpose(r: [Pair; LANES]) -> [Pair; LANES] {
         let low = transpose4([r[0].0, r[1].0, r[2].0, r[3].0]);
         let low_right = transpose4([r[4].0, r[5].0, r[6].0, r[7].0]);
@@ -333,6 +357,17 @@ impl Registers<Avx512> for f64 {
     #[inline(always)]
     fn load_f32(from: &Lanes<f32>) -> __m512d {
         unsafe { _mm512_cvtps_pd(_mm256_loadu_ps(from.as_ptr())) }
+    }
+    #[inline(always)]
+    fn join_halves(a: __m512d, b: __m512d) -> __m512d {
+        unsafe { _mm512_insertf64x4::<1>(a, _mm512_castpd512_pd256(b)) }
+    }
+    #[inline(always)]
+    fn store_halves(v: __m512d, a: &mut Lanes<f64>, b: &mut Lanes<f64>) {
+        unsafe {
+            _mm256_storeu_pd(a.as_mut_ptr(), _mm512_castpd512_pd256(v));
+            _mm256_storeu_pd(b.as_mut_ptr(), _mm512_extractf64x4_pd::<1>(v));
+        }
     }
     #[inline(always)]
     fn transpose(rows: [__m512d; LANES]) -> [__m512d; LANES] {
