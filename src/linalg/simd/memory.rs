@@ -62,29 +62,31 @@ fn ask_for_large_pages<T>(memory: &mut [MaybeUninit<T>]) {
     let _ = memory;
 }
 
-/// Asks for the memory of a slice's first and last cache lines ahead of its use; changes no result.
+/// Asks for a slice's first and last cache lines ahead of their use, into the second cache: the first has no room for what
+/// is not needed at once. Changes no result.
 #[inline(always)]
 pub(crate) fn prefetch<T>(slice: &[T]) {
     if let (Some(first), Some(last)) = (slice.first(), slice.last()) {
-        prefetch_line(first);
-        prefetch_line(last);
+        prefetch_line::<T, false>(first);
+        prefetch_line::<T, false>(last);
     }
 }
 
-/// As [`prefetch`], for all cache lines of 64 bytes.
+/// As [`prefetch`], for all cache lines of 64 bytes, and into the first cache.
 #[inline(always)]
 pub(crate) fn prefetch_all(slice: &[f32]) {
-    slice.chunks(16).for_each(|line| prefetch_line(&line[0]));
-    slice.last().into_iter().for_each(prefetch_line);
+    slice.chunks(16).for_each(|line| prefetch_line::<f32, true>(&line[0]));
+    slice.last().into_iter().for_each(prefetch_line::<f32, true>);
 }
 
 #[inline(always)]
-fn prefetch_line<T>(at: &T) {
+fn prefetch_line<T, const FIRST: bool>(at: &T) {
     // SAFETY: a prefetch reads nothing that the program sees; SSE is part of the target.
     #[cfg(target_arch = "x86_64")]
     unsafe {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(at).cast());
+        use std::arch::x86_64::{_MM_HINT_T0, _MM_HINT_T1, _mm_prefetch};
+        let at = std::ptr::from_ref(at).cast();
+        if FIRST { _mm_prefetch::<_MM_HINT_T0>(at) } else { _mm_prefetch::<_MM_HINT_T1>(at) }
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = at;
