@@ -71,9 +71,9 @@ impl<T: Scalar> Batch<T> {
         self.rewards[row] = T::of(reward);
     }
 
-    /// How often a step calls what is to be done meanwhile: before each product, and before each tile of rows.
+    /// How often a step calls what is to be done meanwhile: before each product, and three times a tile of rows.
     pub(crate) fn pauses(&self) -> usize {
-        self.rewards.len().div_ceil(ROWS) + 2
+        3 * self.rewards.len().div_ceil(ROWS) + 2
     }
 
     fn clear_sums(&mut self) {
@@ -111,11 +111,10 @@ impl Net {
         let mut start = 0;
         while start < n {
             let end = (start + ROWS).min(n);
-            meanwhile();
             if end - start > LANES {
-                self.batch_tile::<T, A, A::Sixteen<T>>(&weights.rest, start..end, batch);
+                self.batch_tile::<T, A, A::Sixteen<T>>(&weights.rest, start..end, batch, meanwhile);
             } else {
-                self.batch_tile::<T, A, Vectors<A, T, 1>>(&weights.rest, start..end, batch);
+                self.batch_tile::<T, A, Vectors<A, T, 1>>(&weights.rest, start..end, batch, meanwhile);
             }
             start = end;
         }
@@ -127,6 +126,7 @@ impl Net {
         rest: &[T],
         rows: Range<usize>,
         batch: &mut Batch<T>,
+        meanwhile: &mut impl FnMut(),
     ) {
         let Batch { rewards, layers, output, output_bias, wide, .. } = batch;
         let inv_n = T::of(1.0 / rewards.len() as f64);
@@ -136,9 +136,12 @@ impl Net {
         weight.0.as_flattened_mut()[..rows.len()].fill(inv_n);
         let own = rows.start * self.ld..rows.end * self.ld;
 
+        meanwhile();
         let sum = rows_to_units::<T, A, R>(&layers[0].z[own.clone()], self.ld, &mut wide.layers[0].h);
         R::store(sum, &mut wide.layers[0].sum);
+        meanwhile();
         let e = self.wide_train::<T, A, R>(rest, &y, &weight, wide);
+        meanwhile();
 
         for (layer, wide) in layers.iter_mut().zip(&wide.layers) {
             units_to_rows::<T, A, R>(wide.delta_z(), &mut layer.z[own.clone()], self.ld);
