@@ -437,7 +437,7 @@ fn outer_row<T: Scalar, A: Arch, M: Rule<T, A>, const C: usize, const GROW: bool
     grows: &mut [Lanes<T>],
     s: A::V<T>,
 ) {
-    let (scaled, square) = factors::<T, A, C>(u, e, s);
+    let [scaled, square] = factors::<T, A, C>(u, e, s);
     // two inputs at a time, which can share divisions
     let (mut x, mut at) = (x, col);
     while let Some(first) = x.next() {
@@ -454,17 +454,13 @@ fn outer_row<T: Scalar, A: Arch, M: Rule<T, A>, const C: usize, const GROW: bool
 
 /// e·u and s·u².
 #[inline(always)]
-fn factors<T: Scalar, A: Arch, const C: usize>(
-    u: [A::V<T>; C],
-    e: A::V<T>,
-    s: A::V<T>,
-) -> ([A::V<T>; C], [A::V<T>; C]) {
+fn factors<T: Scalar, A: Arch, const C: usize>(u: [A::V<T>; C], e: A::V<T>, s: A::V<T>) -> [[A::V<T>; C]; 2] {
     let (mut scaled, mut square) = (u, u);
     for c in 0..C {
         scaled[c] = A::mul(e, u[c]);
         square[c] = A::mul(s, A::mul(u[c], u[c]));
     }
-    (scaled, square)
+    [scaled, square]
 }
 
 /// As [`outer_row`], for all outputs. If the upper half of the last vector is padding (`short`), the lower halves of two
@@ -481,7 +477,7 @@ fn outer_inputs<T: Scalar, A: Arch, M: Rule<T, A>, const C: usize, const GROW: b
 ) {
     let (pairs, _) = x.as_chunks::<2>();
     let pairs = if short { pairs } else { &[] };
-    let (scaled, square) = factors::<T, A, C>(u, e, s);
+    let [scaled, square] = factors::<T, A, C>(u, e, s);
     let last = C - 1;
     let half = [A::join_halves(scaled[last], scaled[last]), A::join_halves(square[last], square[last])];
     let mut at = 0;

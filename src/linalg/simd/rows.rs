@@ -95,9 +95,7 @@ impl<A: Arch, T: Scalar, const N: usize> Rows<T, A::V<T>> for Vectors<A, T, N> {
     #[inline(always)]
     fn join(vectors: [A::V<T>; 2]) -> Self {
         let mut out = [vectors[0]; N];
-        for k in 1..N {
-            out[k] = vectors[k];
-        }
+        out[N - 1] = vectors[N - 1];
         Vectors(out)
     }
 }
