@@ -204,31 +204,31 @@ mod tests {
     use rand::RngExt;
 
     /// Weights, their optimiser and a diagonal, on the way through a few rounds.
-    struct Course {
+    struct Course<T> {
         net: Net,
-        weights: Params<f64>,
-        stepper: Stepper<f64>,
-        lambda: Params<f64>,
+        weights: Params<T>,
+        stepper: Stepper<T>,
+        lambda: Params<T>,
         t: usize,
     }
 
-    struct Next<'a>(&'a mut Course, Round<'a>, bool);
+    struct Next<'a, T>(&'a mut Course<T>, Round<'a>, bool);
 
-    impl Job for Next<'_> {
+    impl<T: Scalar> Job for Next<'_, T> {
         type Out = ();
         #[inline(always)]
         fn run<A: Arch>(self) {
             let Next(Course { net, weights, stepper, lambda, t }, round, in_registers) = self;
             *t += 1;
             let first = net.block_mut(&mut lambda.first, round.block);
-            let growth = (*t != 2).then_some(Growth { first, rest: &mut lambda.rest, s: 0.25 });
+            let growth = (*t != 2).then_some(Growth { first, rest: &mut lambda.rest, s: T::of(0.25) });
             if in_registers {
-                return net.single_step::<f64, A>(round, stepper.begin(*t, weights), growth);
+                return net.single_step::<T, A>(round, stepper.begin(*t, weights), growth);
             }
             let mut one = Tangents::new(net, 1);
-            net.tangents_of::<f64, A>(weights, round.block, round.x, &mut one);
-            let e = one.f()[0] - round.reward;
-            net.step_one::<f64, A>(&one, round.block, e, stepper.begin(*t, weights), growth);
+            net.tangents_of::<T, A>(weights, round.block, round.x, &mut one);
+            let e = one.f()[0] - T::of(round.reward);
+            net.step_one::<T, A>(&one, round.block, e, stepper.begin(*t, weights), growth);
         }
     }
 
@@ -236,6 +236,13 @@ mod tests {
     /// optimiser, with the best instructions and the plain ones.
     #[test]
     fn a_round_in_registers_is_that_through_memory() {
+        rounds_agree::<f64>(1e-20);
+        // where a gradient is small, Adam makes more of its rounding
+        rounds_agree::<f32>(1e-7);
+    }
+
+    /// Squares of distances below `most`.
+    fn rounds_agree<T: Scalar>(most: f64) {
         let optimisers = [
             Optimiser::Adam { lr: 0.01, l2: 0.1, towards: Towards::Zero },
             Optimiser::Adam { lr: 0.01, l2: 0.1, towards: Towards::Initial },
@@ -255,9 +262,9 @@ mod tests {
                 let layout = Layout { dim: 3 + case, n_actions: 3, encoding: Encoding::Disjoint };
                 let net = Net::new(config, layout).unwrap();
                 assert!(net.is_small());
-                let weights: Params<f64> = net.init(&mut rng);
+                let weights: Params<T> = net.init(&mut rng);
                 let stepper = Stepper::new(optimisers[case % 3], &net, &weights, 0.1).unwrap();
-                let lambda = weights.filled(0.1);
+                let lambda = weights.filled(T::of(0.1));
                 let start = || Course {
                     net: net.clone(),
                     weights: weights.clone(),
@@ -277,8 +284,8 @@ mod tests {
                 for course in [registers, plain] {
                     let far = course.weights.distance_squared(&memory.weights);
                     let lambda_far = course.lambda.distance_squared(&memory.lambda);
-                    assert!(far < 1e-20 && lambda_far < 1e-20, "{width} {layer_norm} {biases}: {far}, {lambda_far}");
-                    assert!(course.weights.distance_squared(&weights) > 1e-6, "nothing has moved");
+                    assert!(far < most && lambda_far < most, "{width} {layer_norm} {biases}: {far}, {lambda_far}");
+                    assert!(course.weights.distance_squared(&weights) > 1e-5, "nothing has moved");
                 }
             }
         }

@@ -28,7 +28,8 @@ pub trait Registers<A>: Sized {
 }
 
 // SAFETY, for every block of this file: these functions are reached only from code that `dispatch` runs after it has
-// found their instructions on the processor; loads and stores are unaligned ones within an array of eight.
+// found their instructions on the processor; loads and stores are unaligned ones within an array of eight, or aligned ones
+// of a whole `Tile`, which lies on a border of 64 bytes.
 
 /// Eight f32 in one register of 256 bits, in both instruction sets: AVX-512 adds registers, masks and broadcasts from
 /// memory, which the compiler uses; vectors of sixteen would leave half of a padded row of units empty.
