@@ -20,7 +20,8 @@ TOP, BOTTOM = 112, 78
 
 INK, FAINT, GRID, PAPER, OURS = "#1d2733", "#5b6875", "#e1e6eb", "#ffffff", "#d9480f"
 COLOURS = {
-    "jax": "#4263eb",
+    "jax": "#364fc7",
+    "jax-tuned": "#5c7cfa",
     "jax-factors": "#91a7ff",
     "torch": "#7048a8",
     "sklearn": "#2b8a3e",
@@ -29,6 +30,7 @@ COLOURS = {
 }
 NAMES = {
     "jax": "JAX",
+    "jax-tuned": "JAX, tuned",
     "jax-factors": "JAX, by hand",
     "torch": "PyTorch",
     "sklearn": "scikit-learn",

@@ -24,7 +24,7 @@ from report import JOBS, human, summary, table
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-LIBRARIES = ["jax_jobs.py", "torch_jobs.py", "sklearn_jobs.py"]
+LIBRARIES = ["jax_jobs.py", "jax_tuned_jobs.py", "torch_jobs.py", "sklearn_jobs.py"]
 
 # More CPU than wall time: hidden threads, a measuring error. 15 % is above what the clocks cannot tell apart.
 MOST_CPU = 1.15
@@ -133,7 +133,8 @@ class Runner:
             if file == "torch_jobs.py" and self.args.no_torch:
                 continue
             answer, _ = self.start([self.python, HERE / file, "list"])
-            versions.append(answer["version"])
+            if answer["version"] not in versions:
+                versions.append(answer["version"])
             sides.update({tuple(key): file for key in answer["sides"] if key[0] in self.args.jobs})
         return sides, versions
 
