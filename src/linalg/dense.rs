@@ -5,7 +5,7 @@
 //! result is one sum over the inputs in their order.
 
 use super::scalar::Scalar;
-use super::simd::{Arch, Job, LANES, Lanes, lanes, lanes_mut};
+use super::simd::{Arch, Job, LANES, Lanes, Rows, Vectors, lanes, lanes_mut};
 
 /// Repeats an expression over stretches of columns from `$col` on, each as wide as the list allows without leaving a
 /// single column, which would have too few sums to hide the latency of an addition; in it `$width` is a constant.
@@ -23,6 +23,29 @@ macro_rules! over_columns {
     }};
 }
 pub(crate) use over_columns;
+
+/// Whether a register holds sixteen numbers and there are more than thirty of them.
+#[inline(always)]
+pub(crate) fn many_registers<T: Scalar, A: Arch>() -> bool {
+    A::Sixteen::<T>::SUMS >= 20
+}
+
+/// Work on C registers of type W, from a column on.
+trait Stretch<T: Scalar> {
+    fn stretch<A: Arch, W: Rows<T, A::V<T>>, const C: usize>(&mut self, col: usize);
+}
+
+/// All columns, a stretch at a time. Where there are many registers they hold sixteen numbers, but for the last eight of an odd
+/// number of columns.
+#[inline(always)]
+fn over_stretches<T: Scalar, A: Arch>(columns: usize, work: &mut impl Stretch<T>) {
+    let mut done = 0;
+    if many_registers::<T, A>() {
+        over_columns!(columns / 2, pair, C in [3 2 1], work.stretch::<A, A::Sixteen<T>, C>(2 * pair));
+        done = columns / 2 * 2;
+    }
+    over_columns!(columns - done, col, C in [3 2 1], work.stretch::<A, Vectors<A, T, 1>, C>(done + col));
+}
 
 /// z (rows × ld) = x (rows × n_in, rows `stride` apart) · w (n_in × ld).
 #[inline(always)]
@@ -59,10 +82,7 @@ impl<T: Scalar> Job for Multiply<'_, T> {
             let w = &lanes(w)[from * columns..(from + n) * columns];
             let (x, z, add) = (&x[from..], lanes_mut(z), from > 0);
             let mut tile = Tile { x, stride, n, w, w_columns: columns, w_col: 0, columns, z, add };
-            over_columns!(columns, col, C in [3 2 1], {
-                tile.w_col = col;
-                tile.rows::<A, C>(col);
-            });
+            over_stretches::<T, A>(columns, &mut tile);
             from += n;
         }
     }
@@ -78,18 +98,14 @@ impl<T: Scalar> Job for MultiplyPacked<'_, T> {
     fn run<A: Arch>(self) {
         let Multiply { x, stride, n_in, w, ld, z } = self.0;
         let columns = ld / LANES;
-        let mut packed = [[T::ZERO; LANES]; 3 * STRETCH];
+        let mut packed = [[T::ZERO; LANES]; 6 * STRETCH];
         let mut from = 0;
         while from < n_in {
             let n = STRETCH.min(n_in - from);
             let w = &lanes(w)[from * columns..(from + n) * columns];
-            over_columns!(columns, col, C in [3 2 1], {
-                for (to, from) in packed.chunks_exact_mut(C).zip(w.chunks_exact(columns)) {
-                    to.copy_from_slice(&from[col..col + C]);
-                }
-                let (x, w, z, add) = (&x[from..], &packed[..n * C], lanes_mut(z), from > 0);
-                Tile { x, stride, n, w, w_columns: C, w_col: 0, columns, z, add }.rows::<A, C>(col);
-            });
+            let (x, z, add) = (&x[from..], lanes_mut(z), from > 0);
+            let packed = &mut packed;
+            over_stretches::<T, A>(columns, &mut PackedTile { x, stride, n, w, columns, z, add, packed });
             from += n;
         }
     }
@@ -110,56 +126,94 @@ struct Tile<'a, T> {
     add: bool,
 }
 
-impl<T: Scalar> Tile<'_, T> {
-    /// All rows by C vectors from column `col` on.
+/// As [`Tile`], whose weights are to be copied.
+struct PackedTile<'a, T> {
+    x: &'a [T],
+    stride: usize,
+    n: usize,
+    w: &'a [Lanes<T>],
+    columns: usize,
+    z: &'a mut [Lanes<T>],
+    add: bool,
+    packed: &'a mut [Lanes<T>],
+}
+
+impl<T: Scalar> Stretch<T> for PackedTile<'_, T> {
     #[inline(always)]
-    fn rows<A: Arch, const C: usize>(&mut self, col: usize) {
+    fn stretch<A: Arch, W: Rows<T, A::V<T>>, const C: usize>(&mut self, col: usize) {
+        let PackedTile { x, stride, n, w, columns, add, .. } = *self;
+        let own = C * W::VECTORS;
+        for (to, from) in self.packed.chunks_exact_mut(own).zip(w.chunks_exact(columns)) {
+            to.copy_from_slice(&from[col..col + own]);
+        }
+        let (w, z) = (&self.packed[..n * own], &mut *self.z);
+        Tile { x, stride, n, w, w_columns: own, w_col: 0, columns, z, add }.rows::<A, W, C>(col);
+    }
+}
+
+impl<T: Scalar> Stretch<T> for Tile<'_, T> {
+    #[inline(always)]
+    fn stretch<A: Arch, W: Rows<T, A::V<T>>, const C: usize>(&mut self, col: usize) {
+        self.w_col = col;
+        self.rows::<A, W, C>(col);
+    }
+}
+
+impl<T: Scalar> Tile<'_, T> {
+    /// All rows by C registers from column `col` on.
+    #[inline(always)]
+    fn rows<A: Arch, W: Rows<T, A::V<T>>, const C: usize>(&mut self, col: usize) {
         let (rows, mut r) = (self.z.len() / self.columns, 0);
+        while many_registers::<T, A>() && r + 8 <= rows {
+            self.run::<A, W, 8, C>(r, col);
+            r += 8;
+        }
         while r + 4 <= rows {
-            self.run::<A, 4, C>(r, col);
+            self.run::<A, W, 4, C>(r, col);
             r += 4;
         }
         match rows - r {
-            3 => self.run::<A, 3, C>(r, col),
-            2 => self.run::<A, 2, C>(r, col),
-            1 => self.run::<A, 1, C>(r, col),
+            3 => self.run::<A, W, 3, C>(r, col),
+            2 => self.run::<A, W, 2, C>(r, col),
+            1 => self.run::<A, W, 1, C>(r, col),
             _ => {}
         }
     }
 
-    /// R rows from `row` on by C vectors from column `col` on.
+    /// R rows from `row` on by C registers from column `col` on.
     #[inline(always)]
-    fn run<A: Arch, const R: usize, const C: usize>(&mut self, row: usize, col: usize) {
+    fn run<A: Arch, W: Rows<T, A::V<T>>, const R: usize, const C: usize>(&mut self, row: usize, col: usize) {
+        let own = C * W::VECTORS;
         let mut x = [self.x; R];
         for r in 0..R {
             x[r] = &self.x[(row + r) * self.stride..][..self.n];
         }
-        let mut sums = [[A::zero::<T>(); C]; R];
+        let mut sums = [[W::splat(T::ZERO); C]; R];
         if self.add {
             for r in 0..R {
-                let z = &self.z[(row + r) * self.columns + col..][..C];
+                let z = &self.z[(row + r) * self.columns + col..][..own];
                 for c in 0..C {
-                    sums[r][c] = A::load(&z[c]);
+                    sums[r][c] = W::load_from(&z[c * W::VECTORS..]);
                 }
             }
         }
         for (j, w) in self.w.chunks_exact(self.w_columns).enumerate() {
-            let w = &w[self.w_col..self.w_col + C];
-            let mut wj = [A::zero::<T>(); C];
+            let w = &w[self.w_col..self.w_col + own];
+            let mut wj = [W::splat(T::ZERO); C];
             for c in 0..C {
-                wj[c] = A::load(&w[c]);
+                wj[c] = W::load_from(&w[c * W::VECTORS..]);
             }
             for r in 0..R {
-                let v = A::splat(x[r][j]);
+                let v = W::splat(x[r][j]);
                 for c in 0..C {
-                    sums[r][c] = A::madd(v, wj[c], sums[r][c]);
+                    sums[r][c] = v.madd(wj[c], sums[r][c]);
                 }
             }
         }
         for r in 0..R {
-            let z = &mut self.z[(row + r) * self.columns + col..][..C];
+            let z = &mut self.z[(row + r) * self.columns + col..][..own];
             for c in 0..C {
-                A::store(sums[r][c], &mut z[c]);
+                sums[r][c].store_to(&mut z[c * W::VECTORS..]);
             }
         }
     }

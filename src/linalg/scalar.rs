@@ -34,6 +34,8 @@ pub trait Scalar:
     fn of(v: f64) -> Self;
     /// Converts from f32, exactly.
     fn of_f32(v: f32) -> Self;
+    /// Four f32 as numbers of this type: themselves, or copies in `room`.
+    fn four<'a>(x: &'a [f32; 4], room: &'a mut [Self; 4]) -> &'a [Self; 4];
     /// Widens to f64, exactly.
     fn wide(self) -> f64;
     /// The square root.
@@ -56,7 +58,7 @@ mod sealed {
 }
 
 macro_rules! scalar {
-    ($t:ty) => {
+    ($t:ty, |$x:ident, $room:ident| $four:expr) => {
         impl Scalar for $t {
             const ZERO: Self = 0.0;
             const ONE: Self = 1.0;
@@ -69,6 +71,10 @@ macro_rules! scalar {
             #[inline(always)]
             fn of_f32(v: f32) -> Self {
                 <$t>::from(v)
+            }
+            #[inline(always)]
+            fn four<'a>($x: &'a [f32; 4], $room: &'a mut [Self; 4]) -> &'a [Self; 4] {
+                $four
             }
             #[inline(always)]
             fn wide(self) -> f64 {
@@ -85,5 +91,8 @@ macro_rules! scalar {
         }
     };
 }
-scalar!(f32);
-scalar!(f64);
+scalar!(f32, |x, _room| x);
+scalar!(f64, |x, room| {
+    *room = x.map(f64::from);
+    room
+});

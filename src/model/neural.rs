@@ -233,7 +233,7 @@ impl<T: Scalar> Neural<T> {
         self.sort_batch();
         let (replay, Work { batch, sorted, starts, ahead, .. }) = (&self.replay, &mut self.work);
         for (row, &i) in sorted.iter().enumerate() {
-            let (x, reward) = replay.round(i as usize);
+            let (x, reward) = replay.whole_round(i as usize);
             batch.set::<A>(&self.net, row, x, reward);
         }
         let blocks =

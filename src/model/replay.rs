@@ -62,8 +62,17 @@ impl Replay {
     /// Context and reward of a round.
     #[inline(always)]
     pub(super) fn round(&self, round: usize) -> (&[f32], f64) {
-        let (x, extra) = self.record(round).split_at(self.layout.dim);
-        (x, f64::from_bits(u64::from(extra[1].to_bits()) | u64::from(extra[2].to_bits()) << 32))
+        let (record, reward) = self.whole_round(round);
+        (&record[..self.layout.dim], reward)
+    }
+
+    /// As [`Replay::round`], with whatever stands behind the context, in whole lines.
+    #[inline(always)]
+    pub(super) fn whole_round(&self, round: usize) -> (&[f32], f64) {
+        let lines = self.lines();
+        let record = self.records.get(round * lines..(round + 1) * lines);
+        let extra = &record[self.layout.dim..self.layout.dim + EXTRA];
+        (record, f64::from_bits(u64::from(extra[1].to_bits()) | u64::from(extra[2].to_bits()) << 32))
     }
 
     /// The block of a round.

@@ -104,6 +104,28 @@ impl<'a> Rows<'a> {
         self.iter().map(|(x, _)| x)
     }
 
+    /// The vectors of the first rows, N at most; where there are fewer, the first one again.
+    #[inline(always)]
+    pub(super) fn first_vectors<const N: usize>(&self) -> [&'a [f32]; N] {
+        let mut own = [self.row(0).0; N];
+        match self {
+            Rows::Regular(Regular { vectors, dim, n, step: 1, .. }) if *n >= N => {
+                // checked once: what follows cannot fail
+                let vectors = &vectors[..N * dim];
+                for i in 0..N {
+                    own[i] = &vectors[i * dim..(i + 1) * dim];
+                }
+            }
+            Rows::Regular(Regular { vectors, dim, n, step, .. }) => {
+                for (i, own) in own.iter_mut().enumerate().take(*n) {
+                    *own = &vectors[i * step * dim..][..*dim];
+                }
+            }
+            Rows::Listed(list) => own.iter_mut().zip(*list).for_each(|(own, row)| *own = row.0),
+        }
+        own
+    }
+
     /// Asks for the memory of the vectors ahead of their use.
     #[inline(always)]
     pub(super) fn prefetch(self) {

@@ -130,21 +130,32 @@ impl<T: Scalar> ScoreDiagonal<'_, T> {
         let Scorer { net, layout, weights, .. } = self.scorer;
         let (action, block) = (self.group.action, layout.block(self.group.action));
         let (tall, wide) = (&*self.tall, &mut *self.wide);
+        let shallow = net.is_shallow() && self.theta.is_none();
         if net.is_tall() {
             net.tall_to_z::<T, A, R>((tall, 0), at, wide);
         } else {
-            wide.set_rows::<A, R>(net, rows.vectors());
-            net.wide_project::<T, A, R>(net.block(&weights.first, block), wide);
+            wide.set_rows::<A, R>(net, rows.first_vectors());
         }
-        net.wide_pass::<T, A, R>(&weights.rest, wide);
-
+        let own = net.block(&weights.first, block);
+        match (shallow, net.is_tall()) {
+            // centred before the part of W_1 is multiplied: root and division are on their way meanwhile
+            (true, true) => net.wide_normalise::<T, A, R>(wide),
+            (true, false) => net.wide_centre::<T, A, R>(own, wide),
+            (false, true) => {}
+            (false, false) => net.wide_project::<T, A, R>(own, wide),
+        }
         let (first, rest) = self.inverse.parts(net, block, action);
         if net.is_tall() {
             net.tall_to_product::<T, A, R>((tall, 1), at, wide);
         } else {
             net.wide_product::<T, A, R, true>(first, wide);
         }
-        let widths = net.wide_contract::<T, A, R, true>(rest, wide);
+        let widths = if shallow {
+            net.shallow_score::<T, A, R>(&weights.rest, rest, wide)
+        } else {
+            net.wide_pass::<T, A, R>(&weights.rest, wide);
+            net.wide_contract::<T, A, R, true>(rest, wide)
+        };
         let means = if let Some(theta) = self.theta {
             let (first, rest) = theta.parts(net, block, action);
             if net.is_tall() {

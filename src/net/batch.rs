@@ -1,23 +1,25 @@
 //! One step on a batch of rows: the gradient of (1/B) Σ_r ½(f(x_r) − y_r)², and the move along it.
 //!
-//! z_1 = W_1 x by a product per block of W_1, over rows; then all rows, whatever their block, pass through the rest of
-//! the network in tiles (`wide.rs`); δz comes back as rows, and Σ_r x_r δz_rᵀ moves the weights tile by tile
+//! z_1 = W_1 x by a product per block of W_1, over rows, or in tiles with a row per lane where there is one block that the
+//! first cache holds; then all rows, whatever their block, pass through the rest of the network in tiles (`wide.rs`, or
+//! `shallow.rs` for one hidden layer); δz comes back as rows, and Σ_r x_r δz_rᵀ moves the weights tile by tile
 //! (`optim.rs`). The gradients of the vectors (output layer, gain, offset, biases) are summed lane by lane.
 
 use std::ops::Range;
 
-use super::optim::Step;
+use super::optim::{Step, Sums};
 use super::wide::{Wide, rows_to_units, units_to_rows};
 use super::{Net, Params, ROWS};
 use crate::linalg::dense::multiply;
 use crate::linalg::scalar::Scalar;
-use crate::linalg::simd::{Arch, LANES, Rows, Tile, Vectors};
+use crate::linalg::simd::{Arch, LANES, Rows, Tile, Vectors, lanes, lanes_mut};
 
 /// The rows of a batch and what their pass leaves.
 #[derive(Debug, Clone)]
 pub(crate) struct Batch<T> {
-    /// The inputs, rows × n_in.
+    /// The inputs, rows × stride: n_in, then anything up to whole vectors.
     input: Vec<T>,
+    stride: usize,
     rewards: Vec<T>,
     layers: Vec<BatchLayer<T>>,
     /// Lane sums of e·s·h_{L−1} per unit, and of e.
@@ -25,6 +27,7 @@ pub(crate) struct Batch<T> {
     output_bias: Tile<T>,
     /// The gradient of the vectors of parameters, in the shape of all but W_1.
     grad: Vec<T>,
+    sums: Sums<T>,
     wide: Wide<T>,
 }
 
@@ -53,21 +56,33 @@ impl<T: Scalar> Batch<T> {
             gain: tiles(layer.gain.is_some()),
             offset: tiles(layer.offset.is_some()),
         });
+        let stride = net.n_in.next_multiple_of(LANES);
         Batch {
-            input: vec![T::ZERO; rows * net.n_in],
+            input: vec![T::ZERO; rows * stride],
+            stride,
             rewards: vec![T::ZERO; rows],
             layers: layers.collect(),
             output: tiles(true),
             output_bias: Tile::ZERO,
             grad: vec![T::ZERO; net.rest_len],
+            sums: Sums::new(),
             wide: Wide::new(net),
         }
     }
 
-    /// Sets one row.
+    /// Sets one row; after the context `x` there may be other numbers.
     #[inline(always)]
     pub(crate) fn set<A: Arch>(&mut self, net: &Net, row: usize, x: &[f32], reward: f64) {
-        net.write_input_in::<T, A>(x, &mut self.input[row * net.n_in..(row + 1) * net.n_in]);
+        let input = &mut self.input[row * self.stride..][..self.stride];
+        if x.len() >= self.stride && !net.config.duplicate_input {
+            // whole vectors, whatever stands in the padding
+            for (to, from) in lanes_mut(input).iter_mut().zip(lanes(x)) {
+                A::store(A::load_f32(from), to);
+            }
+        } else {
+            let dim = if net.config.duplicate_input { net.n_in / 2 } else { net.n_in };
+            net.write_input_in::<T, A>(&x[..dim], &mut input[..net.n_in]);
+        }
         self.rewards[row] = T::of(reward);
     }
 
@@ -101,10 +116,12 @@ impl Net {
     ) {
         let (ld, n) = (self.ld, batch.rewards.len());
         meanwhile();
-        for (block, rows) in blocks {
-            let input = &batch.input[rows.start * self.n_in..rows.end * self.n_in];
-            let z = &mut batch.layers[0].z[rows.start * ld..rows.end * ld];
-            multiply::<T, A>(input, self.n_in, self.n_in, self.block(&weights.first, block), ld, z);
+        if !self.is_in_lanes() {
+            for (block, rows) in blocks {
+                let input = &batch.input[rows.start * batch.stride..rows.end * batch.stride];
+                let z = &mut batch.layers[0].z[rows.start * ld..rows.end * ld];
+                multiply::<T, A>(input, batch.stride, self.n_in, self.block(&weights.first, block), ld, z);
+            }
         }
         batch.clear_sums();
         self.wide_begin(&weights.rest, &mut batch.wide);
@@ -112,9 +129,9 @@ impl Net {
         while start < n {
             let end = (start + ROWS).min(n);
             if end - start > LANES {
-                self.batch_tile::<T, A, A::Sixteen<T>>(&weights.rest, start..end, batch, meanwhile);
+                self.batch_tile::<T, A, A::Sixteen<T>>(weights, start..end, batch, meanwhile);
             } else {
-                self.batch_tile::<T, A, Vectors<A, T, 1>>(&weights.rest, start..end, batch, meanwhile);
+                self.batch_tile::<T, A, Vectors<A, T, 1>>(weights, start..end, batch, meanwhile);
             }
             start = end;
         }
@@ -123,12 +140,13 @@ impl Net {
     #[inline(always)]
     fn batch_tile<T: Scalar, A: Arch, R: Rows<T, A::V<T>>>(
         &self,
-        rest: &[T],
+        weights: &Params<T>,
         rows: Range<usize>,
         batch: &mut Batch<T>,
         meanwhile: &mut impl FnMut(),
     ) {
-        let Batch { rewards, layers, output, output_bias, wide, .. } = batch;
+        let Batch { input, stride, rewards, layers, output, output_bias, wide, .. } = batch;
+        let rest = &weights.rest[..];
         let inv_n = T::of(1.0 / rewards.len() as f64);
         // lanes without a row have weight 0
         let (mut y, mut weight) = (Tile::<T>::ZERO, Tile::<T>::ZERO);
@@ -137,9 +155,27 @@ impl Net {
         let own = rows.start * self.ld..rows.end * self.ld;
 
         meanwhile();
-        let sum = rows_to_units::<T, A, R>(&layers[0].z[own.clone()], self.ld, &mut wide.layers[0].h);
-        R::store(sum, &mut wide.layers[0].sum);
+        if self.is_in_lanes() {
+            wide.set_inputs::<A, R>(&input[rows.start * *stride..rows.end * *stride], *stride);
+        } else {
+            let sum = rows_to_units::<T, A, R>(&layers[0].z[own.clone()], self.ld, &mut wide.layers[0].h);
+            R::store(sum, &mut wide.layers[0].sum);
+        }
         meanwhile();
+        if self.is_shallow() {
+            if self.is_in_lanes() {
+                self.wide_centre::<T, A, R>(&weights.first, wide);
+            } else {
+                self.wide_normalise::<T, A, R>(wide);
+            }
+            let BatchLayer { z, gain, offset, .. } = &mut layers[0];
+            let sums = [&mut gain[..], &mut offset[..], &mut output[..]];
+            self.shallow_train::<T, A, R>(rest, (&y, &weight), wide, sums, &mut z[own]);
+            return meanwhile();
+        }
+        if self.is_in_lanes() {
+            self.wide_project::<T, A, R>(&weights.first, wide);
+        }
         let e = self.wide_train::<T, A, R>(rest, &y, &weight, wide);
         meanwhile();
 
@@ -179,13 +215,13 @@ impl Net {
         meanwhile: &mut impl FnMut(),
     ) {
         meanwhile();
-        let (ld, Batch { input, layers, output, output_bias, grad, .. }) = (self.ld, batch);
+        let (ld, Batch { input, stride, layers, output, output_bias, grad, sums, .. }) = (self.ld, batch);
         let mut next = 0;
         for (block, rows) in blocks {
             step.first(self.blocks(next..block)).still::<A>();
-            let x = &input[rows.start * self.n_in..];
+            let x = &input[rows.start * *stride..];
             let u = &layers[0].z[rows.start * ld..rows.end * ld];
-            step.first(self.blocks(block..block + 1)).outer::<A>(x, self.n_in, self.n_in, u, ld);
+            step.first(self.blocks(block..block + 1)).outer::<A>((x, *stride), self.n_in, (u, ld), sums);
             next = block + 1;
         }
         step.first(self.blocks(next..self.n_blocks)).still::<A>();
@@ -193,7 +229,7 @@ impl Net {
         for (l, layer) in self.layers.iter().enumerate() {
             if l > 0 {
                 let part = step.rest(layer.weight..layer.weight + layer.n_in * ld);
-                part.outer::<A>(&layers[l - 1].h, ld, layer.n_in, &layers[l].z, ld);
+                part.outer::<A>((&layers[l - 1].h, ld), layer.n_in, (&layers[l].z, ld), sums);
             }
             let own = &layers[l];
             for (at, sums) in [(layer.bias, &own.bias), (layer.gain, &own.gain), (layer.offset, &own.offset)] {
@@ -209,6 +245,11 @@ impl Net {
         for run in &self.vectors {
             step.rest(run.clone()).along::<A>(&grad[run.clone()]);
         }
+    }
+
+    /// Whether rows of a batch meet W_1 with a row per lane.
+    fn is_in_lanes(&self) -> bool {
+        self.n_blocks == 1 && !self.is_tall()
     }
 
     /// Where some blocks lie in a first-layer array.

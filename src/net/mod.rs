@@ -21,6 +21,7 @@ mod batch;
 mod factors;
 mod init;
 pub(crate) mod optim;
+mod shallow;
 mod single;
 mod tall;
 mod tangent;

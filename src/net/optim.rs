@@ -20,9 +20,9 @@ use serde::{Deserialize, Serialize};
 use super::{Net, Params};
 use crate::archive::Archive;
 use crate::error::{Error, not_negative, positive};
-use crate::linalg::dense::over_columns;
+use crate::linalg::dense::{many_registers, over_columns};
 use crate::linalg::scalar::Scalar;
-use crate::linalg::simd::{Arch, HALF, Job, LANES, Lanes, lanes, lanes_mut};
+use crate::linalg::simd::{Arch, HALF, Job, LANES, Lanes, Rows, Vectors, lanes, lanes_mut};
 
 const BETA1: f64 = 0.9;
 const BETA2: f64 = 0.999;
@@ -313,10 +313,11 @@ impl<T: Scalar> Part<'_, T> {
         });
     }
 
-    /// Moves a weight matrix (n_in × ld) by Σ_r x_r u_rᵀ, with rows x (`stride` apart) and u (rows × ld).
+    /// Moves a weight matrix (n_in × ld) by Σ_r x_r u_rᵀ, with rows of x and of u that lie so far apart.
     #[inline(always)]
-    pub(crate) fn outer<A: Arch>(self, x: &[T], stride: usize, n_in: usize, u: &[T], ld: usize) {
-        A::call(Outer { part: self, x, stride, n_in, u, ld });
+    pub(crate) fn outer<A: Arch>(self, x: (&[T], usize), n_in: usize, u: (&[T], usize), sums: &mut Sums<T>) {
+        let ((x, stride), (u, ld)) = (x, u);
+        A::call(Outer { part: self, x, stride, n_in, u, ld, sums });
     }
 }
 
@@ -399,6 +400,7 @@ struct Outer<'a, T> {
     n_in: usize,
     u: &'a [T],
     ld: usize,
+    sums: &'a mut Sums<T>,
 }
 
 impl<T: Scalar> Job for Outer<'_, T> {
@@ -406,7 +408,31 @@ impl<T: Scalar> Job for Outer<'_, T> {
 
     #[inline(always)]
     fn run<A: Arch>(self) {
-        let Outer { part, x, stride, n_in, u, ld } = self;
+        let Outer { part, x, stride, n_in, u, ld, sums } = self;
+        if many_registers::<T, A>() {
+            let columns = ld / LANES;
+            return with_rule!(part, A, |rule| {
+                for j in (0..n_in).step_by(INPUTS) {
+                    let sums = &mut sums.0[..INPUTS.min(n_in - j)];
+                    for from in (0..columns).step_by(COLUMNS) {
+                        let own = COLUMNS.min(columns - from);
+                        over_columns!(own, col, C in [4 3 2 1], {
+                            // registers of sixteen numbers, and one of eight where C is odd
+                            let (x, u) = ((x, stride, j), (u, columns, from));
+                            match C / 2 {
+                                2 => sum_inputs::<T, A, A::Sixteen<T>, 2>(x, u, sums, col),
+                                1 => sum_inputs::<T, A, A::Sixteen<T>, 1>(x, u, sums, col),
+                                _ => {}
+                            }
+                            if C % 2 == 1 {
+                                sum_inputs::<T, A, Vectors<A, T, 1>, 1>(x, u, sums, col + C - 1);
+                            }
+                        });
+                        move_inputs::<T, A, _>(rule, sums, own, j * columns + from, columns);
+                    }
+                }
+            });
+        }
         with_rule!(part, A, |rule| {
             // nine sums, three vectors and a number leave registers to spare; twelve sums would be kept in memory
             let mut j = 0;
@@ -423,6 +449,109 @@ impl<T: Scalar> Job for Outer<'_, T> {
             }
         });
     }
+}
+
+/// Inputs that are summed together where there are many registers: a multiple of three, as [`outer_tile`] takes them.
+const INPUTS: usize = 12;
+
+/// Vectors of outputs that are summed before their weights move.
+const COLUMNS: usize = 16;
+
+/// Room for sums of a gradient: those of some inputs by some vectors of outputs, so that weights move in the order in which
+/// they lie.
+#[derive(Debug, Clone)]
+pub(crate) struct Sums<T>(Box<[[Lanes<T>; COLUMNS]; INPUTS]>);
+
+impl<T: Scalar> Sums<T> {
+    pub(crate) fn new() -> Self {
+        Sums(Box::new([[[T::ZERO; LANES]; COLUMNS]; INPUTS]))
+    }
+}
+
+/// Sums of x u over the rows, for as many inputs as there are `sums`, from input `j` on, and N registers of outputs, from column
+/// `col` + `at` of `columns` on, written to the sums' vectors from `at` on.
+#[inline(always)]
+fn sum_inputs<T: Scalar, A: Arch, W: Rows<T, A::V<T>>, const N: usize>(
+    x: (&[T], usize, usize),
+    u: (&[T], usize, usize),
+    sums: &mut [[Lanes<T>; COLUMNS]],
+    at: usize,
+) {
+    macro_rules! of {
+        ($($n:literal)+) => {
+            match sums.len() {
+                $($n => sum_tile::<T, A, W, $n, N>(x, u, sums, at),)+
+                _ => unreachable!("one to twelve inputs"),
+            }
+        };
+    }
+    of!(1 2 3 4 5 6 7 8 9 10 11 12);
+}
+
+/// As [`sum_inputs`], of R inputs, in registers.
+#[inline(always)]
+fn sum_tile<T: Scalar, A: Arch, W: Rows<T, A::V<T>>, const R: usize, const N: usize>(
+    (x, stride, j): (&[T], usize, usize),
+    (u, columns, col): (&[T], usize, usize),
+    out: &mut [[Lanes<T>; COLUMNS]],
+    at: usize,
+) {
+    let (col, width) = (col + at, N * W::VECTORS);
+    let mut sums = [[W::splat(T::ZERO); N]; R];
+    // bounds are checked here and not for every row
+    assert!(col + width <= columns && j + R <= stride);
+    for (u, x) in lanes(u).chunks_exact(columns).zip(x.chunks_exact(stride)) {
+        let (u, x) = (&u[col..col + width], &x[j..j + R]);
+        let mut own = [W::splat(T::ZERO); N];
+        for c in 0..N {
+            own[c] = W::load_from(&u[c * W::VECTORS..]);
+        }
+        for r in 0..R {
+            let v = W::splat(x[r]);
+            for c in 0..N {
+                sums[r][c] = v.madd(own[c], sums[r][c]);
+            }
+        }
+    }
+    for r in 0..R {
+        for c in 0..N {
+            sums[r][c].store_to(&mut out[r][at + c * W::VECTORS..]);
+        }
+    }
+}
+
+/// Moves the weights of some inputs by their gradients, `n` vectors each, from the vector `at` on: of three inputs two share
+/// divisions, as in [`outer_tile`].
+#[inline(always)]
+fn move_inputs<T: Scalar, A: Arch, M: Rule<T, A>>(
+    rule: &mut M,
+    sums: &[[Lanes<T>; COLUMNS]],
+    n: usize,
+    at: usize,
+    columns: usize,
+) {
+    for (i, three) in sums.chunks(3).enumerate() {
+        let at = at + 3 * i * columns;
+        if let [a, b, ..] = three {
+            over_columns!(n, col, C in [3 2 1], {
+                let at = at + col;
+                rule.two_steps([at, at + columns], [vectors::<T, A, C>(a, col), vectors::<T, A, C>(b, col)]);
+            });
+        }
+        if let [single] | [_, _, single] = three {
+            let at = at + (three.len() - 1) * columns;
+            over_columns!(n, col, C in [3 2 1], rule.steps(at + col, vectors::<T, A, C>(single, col)));
+        }
+    }
+}
+
+#[inline(always)]
+fn vectors<T: Scalar, A: Arch, const C: usize>(from: &[Lanes<T>; COLUMNS], at: usize) -> [A::V<T>; C] {
+    let (from, mut out) = (&from[at..at + C], [A::zero::<T>(); C]);
+    for c in 0..C {
+        out[c] = A::load(&from[c]);
+    }
+    out
 }
 
 /// Moves the weights to C vectors of outputs, from column `col` of `columns` on, by the gradient x (e·u)ᵀ of one row;

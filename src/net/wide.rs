@@ -10,7 +10,7 @@
 
 use super::Net;
 use crate::linalg::scalar::Scalar;
-use crate::linalg::simd::{Arch, Job, LANES, Rows, Tile, Vectors, columns, lanes, lanes_mut};
+use crate::linalg::simd::{Arch, Job, LANES, Rows, Tile, Vectors, turn_back};
 
 /// Rows side by side.
 pub(crate) const ROWS: usize = 2 * LANES;
@@ -24,9 +24,9 @@ pub(crate) struct Wide<T> {
     squares: Vec<Tile<T>>,
     /// Σ c·x of each unit.
     pub(super) product: Vec<Tile<T>>,
-    f: Tile<T>,
+    pub(super) f: Tile<T>,
     /// s·W_L, set by [`Net::wide_begin`].
-    output: Vec<T>,
+    pub(super) output: Vec<T>,
 }
 
 /// One hidden layer; one tile per unit.
@@ -38,10 +38,10 @@ pub(super) struct WideLayer<T> {
     pub(super) sum: Tile<T>,
     /// x̂; unused without layer norm.
     pub(super) normal: Vec<Tile<T>>,
-    inv_std: Tile<T>,
+    pub(super) inv_std: Tile<T>,
     pub(super) delta_y: Vec<Tile<T>>,
     /// Unused without layer norm, where it equals δy.
-    delta_z: Vec<Tile<T>>,
+    pub(super) delta_z: Vec<Tile<T>>,
 }
 
 impl<T: Scalar> WideLayer<T> {
@@ -74,31 +74,26 @@ impl<T: Scalar> Wide<T> {
         }
     }
 
-    /// Takes contexts as inputs, one at least and as many as R holds at most; lanes without a row repeat the first one.
+    /// Takes contexts as inputs, a row for each lane.
     #[inline(always)]
-    pub(crate) fn set_rows<'a, A: Arch, R: Rows<T, A::V<T>>>(
-        &mut self,
-        net: &Net,
-        rows: impl Iterator<Item = &'a [f32]>,
-    ) {
-        let mut own: [&[f32]; ROWS] = [&[]; ROWS];
-        let mut n = 0;
-        for (own, row) in own.iter_mut().zip(rows) {
-            *own = row;
-            n += 1;
-        }
-        let first = own[0];
-        own[n..].fill(first);
-        transpose_in::<T, A, R>(&own, &mut self.input);
+    pub(crate) fn set_rows<A: Arch, R: Rows<T, A::V<T>>>(&mut self, net: &Net, rows: [&[f32]; ROWS]) {
+        transpose_in::<T, A, R>(&rows, &mut self.input);
         if net.config.duplicate_input {
             let factor = R::splat(T::of(0.5f64.sqrt()));
-            let (a, b) = self.input.split_at_mut(first.len());
+            let (a, b) = self.input.split_at_mut(rows[0].len());
             for (a, b) in a.iter_mut().zip(b) {
                 let x = R::mul(R::load(a), factor);
                 R::store(x, a);
                 R::store(x, b);
             }
         }
+    }
+
+    /// Takes inputs (row-major, `stride` apart, a multiple of four), as many as R holds at most; lanes without a row
+    /// repeat the first one.
+    #[inline(always)]
+    pub(super) fn set_inputs<A: Arch, R: Rows<T, A::V<T>>>(&mut self, rows: &[T], stride: usize) {
+        rows_to_units::<T, A, R>(rows, stride, &mut self.input);
     }
 
     /// f of each row.
@@ -111,7 +106,7 @@ impl<T: Scalar> Wide<T> {
 #[inline(always)]
 fn transpose_in<T: Scalar, A: Arch, R: Rows<T, A::V<T>>>(rows: &[&[f32]; ROWS], tiles: &mut [Tile<T>]) {
     let d = rows[0].len();
-    if d < LANES {
+    if d < 4 {
         for (row, x) in rows.iter().enumerate() {
             for (tile, &x) in tiles.iter_mut().zip(*x) {
                 tile.0[row / LANES][row % LANES] = T::of_f32(x);
@@ -119,46 +114,46 @@ fn transpose_in<T: Scalar, A: Arch, R: Rows<T, A::V<T>>>(rows: &[&[f32]; ROWS], 
         }
         return;
     }
-    let mut own = [[rows[0]; LANES]; 2];
+    let mut own = [rows[0]; ROWS];
     for r in 0..ROWS {
-        own[r / LANES][r % LANES] = &rows[r][..d]; // all of one length: what follows needs no check
+        own[r] = &rows[r][..d]; // all of one length: what follows needs no check
     }
+    let tiles = &mut tiles[..d];
     let mut at = 0;
     while at < d {
-        // the last stretch overlaps the one before
-        at = at.min(d - LANES);
-        let mut halves = [[[0.0; LANES]; LANES]; 2];
-        for half in 0..R::VECTORS {
-            halves[half] = columns::<A>(&own[half], at);
+        // the last four overlap those before
+        at = at.min(d - 4);
+        let (zeros, mut room) = ([T::ZERO; 4], [[T::ZERO; 4]; ROWS]);
+        let mut four = [&zeros; ROWS];
+        for (r, room) in room.iter_mut().enumerate() {
+            four[r] = T::four(own[r][at..].first_chunk().expect("four numbers"), room);
         }
-        for (j, tile) in tiles[at..at + LANES].iter_mut().enumerate() {
-            R::join([A::load_f32(&halves[0][j]), A::load_f32(&halves[1][j])]).store(tile);
+        for (column, tile) in R::turn(four).into_iter().zip(&mut tiles[at..at + 4]) {
+            column.store(tile);
         }
-        at += LANES;
+        at += 4;
     }
 }
 
-/// Reads rows (row-major, `ld` apart, as many as R holds at most) into one tile per unit, and returns the sum over the
-/// units. Lanes without a row are zero.
+/// Reads rows (row-major, `ld` apart, a multiple of four, as many as R holds at most) into one tile per unit, and returns the
+/// sum over the units. Lanes without a row repeat the first one.
 #[inline(always)]
 pub(super) fn rows_to_units<T: Scalar, A: Arch, R: Rows<T, A::V<T>>>(
     rows: &[T],
     ld: usize,
     units: &mut [Tile<T>],
 ) -> R {
-    let (columns, n) = (ld / LANES, rows.len() / ld);
-    let rows = lanes(rows);
+    let mut own = [&rows[..ld]; ROWS];
+    for (own, row) in own.iter_mut().zip(rows.chunks_exact(ld)) {
+        *own = &row[..ld]; // all of one length: what follows needs no check
+    }
     let mut sum = R::splat(T::ZERO);
-    for (column, units) in units.chunks_mut(LANES).enumerate() {
-        let mut halves = [[A::zero::<T>(); LANES]; 2];
-        for half in 0..R::VECTORS {
-            for r in 0..LANES.min(n - half * LANES) {
-                halves[half][r] = A::load(&rows[(half * LANES + r) * columns + column]);
-            }
-            halves[half] = A::transpose(halves[half]);
+    for (at, units) in units.chunks_mut(4).enumerate() {
+        let mut fours = [own[0][4 * at..].first_chunk().expect("rows of fours"); ROWS];
+        for r in 0..ROWS {
+            fours[r] = own[r][4 * at..].first_chunk().expect("rows of fours");
         }
-        for (j, unit) in units.iter_mut().enumerate() {
-            let z = R::join([halves[0][j], halves[1][j]]);
+        for (z, unit) in R::turn(fours).into_iter().zip(units) {
             sum = sum.add(z);
             z.store(unit);
         }
@@ -166,22 +161,17 @@ pub(super) fn rows_to_units<T: Scalar, A: Arch, R: Rows<T, A::V<T>>>(
     sum
 }
 
-/// Writes one tile per unit as rows (row-major, `ld` apart, as many as fit); units beyond the last are zero.
+/// Writes one tile per unit as rows (row-major, `ld` apart, as many as fit). Up to the next four, units beyond the last are
+/// zero; further padding is left as it is.
 #[inline(always)]
 pub(super) fn units_to_rows<T: Scalar, A: Arch, R: Rows<T, A::V<T>>>(units: &[Tile<T>], rows: &mut [T], ld: usize) {
-    let (columns, n) = (ld / LANES, rows.len() / ld);
-    let rows = lanes_mut(rows);
-    for (column, units) in units.chunks(LANES).enumerate() {
-        for half in 0..R::VECTORS {
-            let mut block = [A::zero::<T>(); LANES];
-            for (v, unit) in block.iter_mut().zip(units) {
-                *v = A::load(&unit.0[half]);
-            }
-            let block = A::transpose(block);
-            for r in 0..LANES.min(n - half * LANES) {
-                A::store(block[r], &mut rows[(half * LANES + r) * columns + column]);
-            }
+    let n = rows.len() / ld;
+    for (at, units) in units.chunks(4).enumerate() {
+        let mut four = [R::splat(T::ZERO); 4];
+        for (v, unit) in four.iter_mut().zip(units) {
+            *v = R::load(unit);
         }
+        turn_back(four, &mut rows[4 * at..], ld, n);
     }
 }
 
@@ -268,33 +258,73 @@ impl<T: Scalar> Product<'_, T> {
         start: usize,
         mut next: [R; 2],
     ) -> [R; 2] {
-        let Product { x, w, ld, .. } = *self;
-        let mut sums = [R::splat(T::ZERO); B];
-        if TRANSPOSED {
-            let w = &w[start * ld..];
-            for (i, x) in x.iter().enumerate() {
-                let x = R::load(x);
-                let w = &w[i..i + (B - 1) * ld + 1];
-                for b in 0..B {
-                    sums[b] = R::splat(w[b * ld]).madd(x, sums[b]);
-                }
-            }
-        } else {
-            // chunks of one length, so that the bounds are checked once and not for every input
-            assert!(start + B <= ld && x.len() <= w.len() / ld);
-            for (x, w) in x.iter().zip(w.chunks_exact(ld)) {
-                let x = R::load(x);
-                let w = &w[start..start + B];
-                for b in 0..B {
-                    sums[b] = R::splat(w[b]).madd(x, sums[b]);
-                }
-            }
-        }
+        let sums = sums::<T, A, R, B, TRANSPOSED>(self.x, self.w, self.ld, start);
         for (own, z) in sums.into_iter().zip(&mut self.z[start..start + B]) {
             next = [next[1], next[0].add(own)];
             own.store(z);
         }
         next
+    }
+}
+
+/// The outputs start..start + B of a product, in registers.
+#[inline(always)]
+fn sums<T: Scalar, A: Arch, R: Rows<T, A::V<T>>, const B: usize, const TRANSPOSED: bool>(
+    x: &[Tile<T>],
+    w: &[T],
+    ld: usize,
+    start: usize,
+) -> [R; B] {
+    let mut sums = [R::splat(T::ZERO); B];
+    if TRANSPOSED {
+        let w = &w[start * ld..];
+        for (i, x) in x.iter().enumerate() {
+            let x = R::load(x);
+            let w = &w[i..i + (B - 1) * ld + 1];
+            for b in 0..B {
+                sums[b] = R::splat(w[b * ld]).madd(x, sums[b]);
+            }
+        }
+    } else {
+        // chunks of one length, so that the bounds are checked once and not for every input
+        assert!(start + B <= ld && x.len() <= w.len() / ld);
+        for (x, w) in x.iter().zip(w.chunks_exact(ld)) {
+            let x = R::load(x);
+            let w = &w[start..start + B];
+            for b in 0..B {
+                sums[b] = R::splat(w[b]).madd(x, sums[b]);
+            }
+        }
+    }
+    sums
+}
+
+/// The product, less its mean over the outputs, where B outputs are all and fit the registers: `z` gets z − mean, and `sum` the
+/// sum of its squares, in the order of [`Net::wide_centre_layer`].
+struct Centred<'a, T, const B: usize> {
+    all: Product<'a, T>,
+    inv_m: T,
+}
+
+impl<T: Scalar, const B: usize> Job for Centred<'_, T, B> {
+    type Out = ();
+
+    #[inline(always)]
+    fn run<A: Arch>(self) {
+        let (Product { x, w, ld, z, sum }, zero) = (self.all, A::Sixteen::<T>::splat(T::ZERO));
+        let own = sums::<T, A, A::Sixteen<T>, B, false>(x, w, ld, 0);
+        let mut total = [zero; 2];
+        for b in 0..B {
+            total[b % 2] = total[b % 2].add(own[b]);
+        }
+        let mean = total[0].add(total[1]).mul(Rows::splat(self.inv_m));
+        let (mut squares, z) = ([zero; 2], &mut z[..B]);
+        for b in 0..B {
+            let centred = own[b].sub(mean);
+            squares[b % 2] = centred.madd(centred, squares[b % 2]);
+            centred.store(&mut z[b]);
+        }
+        squares[0].add(squares[1]).store(sum);
     }
 }
 
@@ -312,6 +342,23 @@ impl Net {
         let Wide { input, layers, .. } = wide;
         let sum = product::<T, A, R, false>(input, first, self.ld, &mut layers[0].h);
         R::store(sum, &mut layers[0].sum);
+    }
+
+    /// z_1 = W_1 x as [`Net::wide_project`], and of it x̂_1 before it is scaled, as [`Net::wide_normalise`], where there is a layer
+    /// norm and no bias. Where all units fit the registers, z_1 itself is not stored.
+    #[inline(always)]
+    pub(crate) fn wide_centre<T: Scalar, A: Arch, R: Rows<T, A::V<T>>>(&self, first: &[T], wide: &mut Wide<T>) {
+        const UNITS: usize = 20;
+        if R::VECTORS < 2 || R::SUMS < UNITS || self.config.width != UNITS {
+            self.wide_project::<T, A, R>(first, wide);
+            self.wide_normalise::<T, A, R>(wide);
+            return;
+        }
+        let (own, inv_m) = (&mut wide.layers[0], T::of(self.inv_width));
+        let all = Product { x: &wide.input, w: first, ld: self.ld, z: &mut own.normal, sum: &mut own.sum };
+        A::call(Centred::<T, UNITS> { all, inv_m });
+        let squares = R::load(&own.sum);
+        self.wide_scale::<T, A, R>(squares, own);
     }
 
     /// Forward and backward pass from z_1 on: f, and the factors of ∇f.
@@ -363,11 +410,16 @@ impl Net {
         }
     }
 
-    /// z_l → x̂_l (centred and scaled where there is a layer norm), in place in `normal`; returns 1/√(var + ε).
+    /// x̂_1 from z_1 and its sum, as far as [`Net::wide_centre`] makes it.
     #[inline(always)]
-    fn wide_normalise<T: Scalar, A: Arch, R: Rows<T, A::V<T>>>(&self, own: &mut WideLayer<T>) -> R {
+    pub(crate) fn wide_normalise<T: Scalar, A: Arch, R: Rows<T, A::V<T>>>(&self, wide: &mut Wide<T>) {
+        self.wide_centre_layer::<T, A, R>(&mut wide.layers[0]);
+    }
+
+    /// z_l − mean, in `normal`: x̂_l before it is scaled; returns 1/√(var + ε).
+    #[inline(always)]
+    fn wide_centre_layer<T: Scalar, A: Arch, R: Rows<T, A::V<T>>>(&self, own: &mut WideLayer<T>) -> R {
         let inv_m = R::splat(T::of(self.inv_width));
-        let eps = R::splat(T::of(super::tangent::LAYER_NORM_EPS));
         let mean = R::mul(R::load(&own.sum), inv_m);
         // two sums, so that neither waits for its own last addition
         let (mut even, mut odd) = (R::splat(T::ZERO), R::splat(T::ZERO));
@@ -379,7 +431,15 @@ impl Net {
         for (h, normal) in last.iter().zip(last_normal) {
             even = centre::<T, A, R>(h, mean, normal, even);
         }
-        let variance = R::madd(R::add(even, odd), inv_m, eps);
+        self.wide_scale::<T, A, R>(R::add(even, odd), own)
+    }
+
+    /// 1/√(var + ε) from the sum of squares, kept and returned.
+    #[inline(always)]
+    fn wide_scale<T: Scalar, A: Arch, R: Rows<T, A::V<T>>>(&self, squares: R, own: &mut WideLayer<T>) -> R {
+        let inv_m = R::splat(T::of(self.inv_width));
+        let eps = R::splat(T::of(super::tangent::LAYER_NORM_EPS));
+        let variance = R::madd(squares, inv_m, eps);
         let inv_std = R::div(R::splat(T::ONE), R::sqrt(variance));
         R::store(inv_std, &mut own.inv_std);
         inv_std
@@ -407,7 +467,7 @@ impl Net {
             self.wide_bias::<T, A, R>(at, rest, own);
         }
         if let (Some(gain), Some(offset)) = (layer.gain, layer.offset) {
-            let inv_std = self.wide_normalise::<T, A, R>(own);
+            let inv_std = self.wide_centre_layer::<T, A, R>(own);
             let (gain, offset) = (&rest[gain..gain + m], &rest[offset..offset + m]);
             for (((h, normal), &gain), &offset) in own.h.iter_mut().zip(&mut own.normal).zip(gain).zip(offset) {
                 let scaled = R::mul(R::load(normal), inv_std);
@@ -438,7 +498,7 @@ impl Net {
         }
         let output = &output[..m];
         if let (Some(gain), Some(offset)) = (layer.gain, layer.offset) {
-            let inv_std = self.wide_normalise::<T, A, R>(own);
+            let inv_std = self.wide_centre_layer::<T, A, R>(own);
             let (h, delta_y) = (&mut own.h[..m], &mut own.delta_y[..m]);
             let (gain, offset, normal) = (&rest[gain..gain + m], &rest[offset..offset + m], &mut own.normal[..m]);
             for i in 0..m {

@@ -13,7 +13,7 @@ pub(crate) mod x86;
 
 use super::scalar::Scalar;
 use crate::error::Error;
-pub(crate) use rows::{Rows, Tile, Vectors, columns};
+pub(crate) use rows::{Rows, Tile, Vectors, columns, turn_back};
 #[cfg(target_arch = "x86_64")]
 use x86::Registers;
 
@@ -80,6 +80,10 @@ pub trait Arch: 'static {
     fn load_f32<T: Scalar>(from: &Lanes<f32>) -> Self::V<T>;
     /// Rows become columns.
     fn transpose<T: Scalar>(rows: [Self::V<T>; LANES]) -> [Self::V<T>; LANES];
+    /// Four numbers of each of eight rows become four vectors.
+    fn turn<T: Scalar>(rows: [&[T; 4]; LANES]) -> [Self::V<T>; 4];
+    /// Four vectors become four numbers of each of eight rows, which lie `stride` apart.
+    fn turn_back<T: Scalar>(columns: [Self::V<T>; 4], rows: &mut [T], stride: usize);
 
     /// The lower halves of a and b, side by side.
     fn join_halves<T: Scalar>(a: Self::V<T>, b: Self::V<T>) -> Self::V<T>;
@@ -211,6 +215,19 @@ impl<const FUSED: bool> Arch for Arrays<FUSED> {
         }
         out
     }
+    #[inline(always)]
+    fn turn<T: Scalar>(rows: [&[T; 4]; LANES]) -> [Lanes<T>; 4] {
+        std::array::from_fn(|j| each(|l| rows[l][j]))
+    }
+    #[inline(always)]
+    fn turn_back<T: Scalar>(columns: [Lanes<T>; 4], rows: &mut [T], stride: usize) {
+        for r in 0..LANES {
+            let to = &mut rows[r * stride..][..4];
+            for j in 0..4 {
+                to[j] = columns[j][r];
+            }
+        }
+    }
 }
 
 /// AVX2 with fused multiply-add. Its operations must only be reached through [`dispatch`].
@@ -297,6 +314,14 @@ macro_rules! arch {
             #[inline(always)]
             fn transpose<T: Scalar>(rows: [Self::V<T>; LANES]) -> [Self::V<T>; LANES] {
                 <T as Registers<Self>>::transpose(rows)
+            }
+            #[inline(always)]
+            fn turn<T: Scalar>(rows: [&[T; 4]; LANES]) -> [Self::V<T>; 4] {
+                <T as Registers<Self>>::turn(rows)
+            }
+            #[inline(always)]
+            fn turn_back<T: Scalar>(columns: [Self::V<T>; 4], rows: &mut [T], stride: usize) {
+                <T as Registers<Self>>::turn_back(columns, rows, stride);
             }
         }
     };

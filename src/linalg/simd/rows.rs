@@ -41,6 +41,27 @@ pub trait Rows<T, V>: Copy {
     fn where_positive(self, a: Self) -> Self;
     /// From vectors of eight rows; of eight rows there is only the first.
     fn join(vectors: [V; 2]) -> Self;
+    /// From the first vectors of a list: numbers that lie side by side, on no border.
+    fn load_from(list: &[Lanes<T>]) -> Self;
+    /// Over the first vectors of a list.
+    fn store_to(self, list: &mut [Lanes<T>]);
+    /// Four numbers of each row, turned; of eight rows, the first half.
+    fn turn(rows: [&[T; 4]; 2 * LANES]) -> [Self; 4];
+    /// Writes four numbers of each row, `stride` apart.
+    fn turn_back(columns: [Self; 4], rows: &mut [T], stride: usize);
+}
+
+/// As [`Rows::turn_back`], for the first `n` rows.
+#[inline(always)]
+pub(crate) fn turn_back<T: Scalar, V, R: Rows<T, V>>(columns: [R; 4], rows: &mut [T], stride: usize, n: usize) {
+    if n >= R::VECTORS * LANES {
+        return R::turn_back(columns, rows, stride);
+    }
+    let mut all = [[T::ZERO; 4]; 2 * LANES];
+    R::turn_back(columns, all.as_flattened_mut(), 4);
+    for (row, from) in rows.chunks_mut(stride).zip(&all[..n]) {
+        row[..4].copy_from_slice(from);
+    }
 }
 
 /// N vectors of eight rows.
@@ -97,6 +118,38 @@ impl<A: Arch, T: Scalar, const N: usize> Rows<T, A::V<T>> for Vectors<A, T, N> {
         let mut out = [vectors[0]; N];
         out[N - 1] = vectors[N - 1];
         Vectors(out)
+    }
+    #[inline(always)]
+    fn load_from(list: &[Lanes<T>]) -> Self {
+        let mut out = [A::zero::<T>(); N];
+        for k in 0..N {
+            out[k] = A::load(&list[k]);
+        }
+        Vectors(out)
+    }
+    #[inline(always)]
+    fn store_to(self, list: &mut [Lanes<T>]) {
+        for k in 0..N {
+            A::store(self.0[k], &mut list[k]);
+        }
+    }
+    #[inline(always)]
+    fn turn(rows: [&[T; 4]; 2 * LANES]) -> [Self; 4] {
+        let mut out = [Vectors([A::zero::<T>(); N]); 4];
+        for k in 0..N {
+            let own = rows[k * LANES..].first_chunk().expect("eight rows");
+            for (out, column) in out.iter_mut().zip(A::turn(*own)) {
+                out.0[k] = column;
+            }
+        }
+        out
+    }
+    #[inline(always)]
+    fn turn_back(columns: [Self; 4], rows: &mut [T], stride: usize) {
+        let [a, b, c, d] = columns;
+        for k in 0..N {
+            A::turn_back([a.0[k], b.0[k], c.0[k], d.0[k]], &mut rows[k * LANES * stride..], stride);
+        }
     }
 }
 

@@ -25,11 +25,21 @@ pub trait Registers<A>: Sized {
     fn join_halves(a: Self::V, b: Self::V) -> Self::V;
     fn store_halves(v: Self::V, a: &mut Lanes<Self>, b: &mut Lanes<Self>);
     fn transpose(rows: [Self::V; LANES]) -> [Self::V; LANES];
+    fn turn(rows: [&[Self; 4]; LANES]) -> [Self::V; 4];
+    fn turn_back(columns: [Self::V; 4], rows: &mut [Self], stride: usize);
+}
+
+/// Where four numbers of each of `n` rows can be written, `stride` apart; checked once for all of them.
+#[inline(always)]
+fn fours<T>(rows: &mut [T], stride: usize, n: usize) -> *mut T {
+    assert!((n - 1) * stride + 4 <= rows.len());
+    rows.as_mut_ptr()
 }
 
 // SAFETY, for every block of this file: these functions are reached only from code that `dispatch` runs after it has
 // found their instructions on the processor; loads and stores are unaligned ones within an array of eight, or aligned ones
-// of a whole `Tile`, which lies on a border of 64 bytes.
+// of a whole `Tile`, which lies on a border of 64 bytes; or unaligned ones of four numbers of an array of four, or at a place
+// that `fours` has checked.
 
 /// Eight f32 in one register of 256 bits, in both instruction sets: AVX-512 adds registers, masks and broadcasts from
 /// memory, which the compiler uses; vectors of sixteen would leave half of a padded row of units empty.
@@ -125,11 +135,49 @@ macro_rules! single {
                     ]
                 }
             }
+
+            #[inline(always)]
+            fn turn(rows: [&[f32; 4]; LANES]) -> [__m256; 4] {
+                let mut pairs = [unsafe { _mm256_setzero_ps() }; 4];
+                for k in 0..4 {
+                    // rows k and k + 4
+                    pairs[k] = unsafe {
+                        let low = _mm256_castps128_ps256(_mm_loadu_ps(rows[k].as_ptr()));
+                        _mm256_insertf128_ps::<1>(low, _mm_loadu_ps(rows[k + 4].as_ptr()))
+                    };
+                }
+                turn_quarters(pairs)
+            }
+            #[inline(always)]
+            fn turn_back(columns: [__m256; 4], rows: &mut [f32], stride: usize) {
+                let (pairs, to) = (turn_quarters(columns), fours(rows, stride, LANES));
+                for k in 0..4 {
+                    unsafe {
+                        _mm_storeu_ps(to.add(k * stride), _mm256_castps256_ps128(pairs[k]));
+                        _mm_storeu_ps(to.add((k + 4) * stride), _mm256_extractf128_ps::<1>(pairs[k]));
+                    }
+                }
+            }
         }
     };
 }
 single!(Avx2, Vectors<Avx2, f32, 2>);
 single!(Avx512, Sixteen);
+
+/// Of four registers, in each quarter of 128 bits: rows become columns.
+#[inline(always)]
+fn turn_quarters(r: [__m256; 4]) -> [__m256; 4] {
+    unsafe {
+        let (a0, a1) = (_mm256_unpacklo_ps(r[0], r[1]), _mm256_unpackhi_ps(r[0], r[1]));
+        let (a2, a3) = (_mm256_unpacklo_ps(r[2], r[3]), _mm256_unpackhi_ps(r[2], r[3]));
+        [
+            _mm256_shuffle_ps::<0x44>(a0, a2),
+            _mm256_shuffle_ps::<0xEE>(a0, a2),
+            _mm256_shuffle_ps::<0x44>(a1, a3),
+            _mm256_shuffle_ps::<0xEE>(a1, a3),
+        ]
+    }
+}
 
 /// Sixteen f32 in one register of AVX-512.
 #[derive(Clone, Copy)]
@@ -190,6 +238,58 @@ impl Rows<f32, __m256> for Sixteen {
     fn join(vectors: [__m256; 2]) -> Self {
         Sixteen(unsafe { _mm512_insertf32x8::<1>(_mm512_castps256_ps512(vectors[0]), vectors[1]) })
     }
+    #[inline(always)]
+    fn load_from(list: &[Lanes<f32>]) -> Self {
+        Sixteen(unsafe { _mm512_loadu_ps(list[..2].as_flattened().as_ptr()) })
+    }
+    #[inline(always)]
+    fn store_to(self, list: &mut [Lanes<f32>]) {
+        unsafe { _mm512_storeu_ps(list[..2].as_flattened_mut().as_mut_ptr(), self.0) }
+    }
+    #[inline(always)]
+    fn turn(rows: [&[f32; 4]; 2 * LANES]) -> [Self; 4] {
+        let mut out = [Self::splat(0.0); 4];
+        for k in 0..4 {
+            // rows k, k + 4, k + 8 and k + 12
+            out[k] = Sixteen(unsafe {
+                let v = _mm512_castps128_ps512(_mm_loadu_ps(rows[k].as_ptr()));
+                let v = _mm512_insertf32x4::<1>(v, _mm_loadu_ps(rows[k + 4].as_ptr()));
+                let v = _mm512_insertf32x4::<2>(v, _mm_loadu_ps(rows[k + 8].as_ptr()));
+                _mm512_insertf32x4::<3>(v, _mm_loadu_ps(rows[k + 12].as_ptr()))
+            });
+        }
+        Self::turn_quarters(out)
+    }
+    #[inline(always)]
+    fn turn_back(columns: [Self; 4], rows: &mut [f32], stride: usize) {
+        let (quarters, to) = (Self::turn_quarters(columns), fours(rows, stride, 2 * LANES));
+        for k in 0..4 {
+            let v = quarters[k].0;
+            unsafe {
+                _mm_storeu_ps(to.add(k * stride), _mm512_castps512_ps128(v));
+                _mm_storeu_ps(to.add((k + 4) * stride), _mm512_extractf32x4_ps::<1>(v));
+                _mm_storeu_ps(to.add((k + 8) * stride), _mm512_extractf32x4_ps::<2>(v));
+                _mm_storeu_ps(to.add((k + 12) * stride), _mm512_extractf32x4_ps::<3>(v));
+            }
+        }
+    }
+}
+
+impl Sixteen {
+    /// As the function of that name.
+    #[inline(always)]
+    fn turn_quarters(r: [Self; 4]) -> [Self; 4] {
+        unsafe {
+            let (a0, a1) = (_mm512_unpacklo_ps(r[0].0, r[1].0), _mm512_unpackhi_ps(r[0].0, r[1].0));
+            let (a2, a3) = (_mm512_unpacklo_ps(r[2].0, r[3].0), _mm512_unpackhi_ps(r[2].0, r[3].0));
+            [
+                Sixteen(_mm512_shuffle_ps::<0x44>(a0, a2)),
+                Sixteen(_mm512_shuffle_ps::<0xEE>(a0, a2)),
+                Sixteen(_mm512_shuffle_ps::<0x44>(a1, a3)),
+                Sixteen(_mm512_shuffle_ps::<0xEE>(a1, a3)),
+            ]
+        }
+    }
 }
 
 /// Two registers of four.
@@ -207,6 +307,16 @@ fn transpose4(r: [__m256d; 4]) -> [__m256d; 4] {
             _mm256_permute2f128_pd::<0x31>(a1, a3),
         ]
     }
+}
+
+/// Four numbers of each of eight rows as columns, of the first four rows and of the last four.
+#[inline(always)]
+fn turn8(rows: [&[f64; 4]; LANES]) -> ([__m256d; 4], [__m256d; 4]) {
+    let mut halves = [[unsafe { _mm256_setzero_pd() }; 4]; 2];
+    for r in 0..LANES {
+        halves[r / 4][r % 4] = unsafe { _mm256_loadu_pd(rows[r].as_ptr()) };
+    }
+    (transpose4(halves[0]), transpose4(halves[1]))
 }
 
 impl Registers<Avx2> for f64 {
@@ -291,6 +401,19 @@ impl Registers<Avx2> for f64 {
             (high[2], high_right[2]),
             (high[3], high_right[3]),
         ]
+    }
+    #[inline(always)]
+    fn turn(rows: [&[f64; 4]; LANES]) -> [Pair; 4] {
+        let (low, high) = turn8(rows);
+        [(low[0], high[0]), (low[1], high[1]), (low[2], high[2]), (low[3], high[3])]
+    }
+    #[inline(always)]
+    fn turn_back(c: [Pair; 4], rows: &mut [f64], stride: usize) {
+        let halves = [transpose4([c[0].0, c[1].0, c[2].0, c[3].0]), transpose4([c[0].1, c[1].1, c[2].1, c[3].1])];
+        let to = fours(rows, stride, LANES);
+        for r in 0..LANES {
+            unsafe { _mm256_storeu_pd(to.add(r * stride), halves[r / 4][r % 4]) };
+        }
     }
     #[inline(always)]
     fn where_positive(condition: Pair, a: Pair) -> Pair {
@@ -385,5 +508,22 @@ impl Registers<Avx512> for f64 {
             *column = <f64 as Registers<Avx512>>::load(out);
         }
         columns
+    }
+    #[inline(always)]
+    fn turn(rows: [&[f64; 4]; LANES]) -> [__m512d; 4] {
+        let (low, high) = turn8(rows);
+        let mut out = [unsafe { _mm512_setzero_pd() }; 4];
+        for k in 0..4 {
+            out[k] = unsafe { _mm512_insertf64x4::<1>(_mm512_castpd256_pd512(low[k]), high[k]) };
+        }
+        out
+    }
+    #[inline(always)]
+    fn turn_back(columns: [__m512d; 4], rows: &mut [f64], stride: usize) {
+        let mut pairs = [unsafe { (_mm256_setzero_pd(), _mm256_setzero_pd()) }; 4];
+        for k in 0..4 {
+            pairs[k] = unsafe { (_mm512_castpd512_pd256(columns[k]), _mm512_extractf64x4_pd::<1>(columns[k])) };
+        }
+        <f64 as Registers<Avx2>>::turn_back(pairs, rows, stride);
     }
 }
