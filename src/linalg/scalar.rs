@@ -36,6 +36,8 @@ pub trait Scalar:
     fn of_f32(v: f32) -> Self;
     /// Four f32 as numbers of this type: themselves, or copies in `room`.
     fn four<'a>(x: &'a [f32; 4], room: &'a mut [Self; 4]) -> &'a [Self; 4];
+    /// f32 as numbers of this type, where they are such.
+    fn same(x: &[f32]) -> Option<&[Self]>;
     /// Widens to f64, exactly.
     fn wide(self) -> f64;
     /// The square root.
@@ -58,7 +60,7 @@ mod sealed {
 }
 
 macro_rules! scalar {
-    ($t:ty, |$x:ident, $room:ident| $four:expr) => {
+    ($t:ty, |$x:ident, $room:ident| $four:expr, |$all:ident| $same:expr) => {
         impl Scalar for $t {
             const ZERO: Self = 0.0;
             const ONE: Self = 1.0;
@@ -77,6 +79,10 @@ macro_rules! scalar {
                 $four
             }
             #[inline(always)]
+            fn same($all: &[f32]) -> Option<&[Self]> {
+                $same
+            }
+            #[inline(always)]
             fn wide(self) -> f64 {
                 f64::from(self)
             }
@@ -91,8 +97,12 @@ macro_rules! scalar {
         }
     };
 }
-scalar!(f32, |x, _room| x);
-scalar!(f64, |x, room| {
-    *room = x.map(f64::from);
-    room
-});
+scalar!(f32, |x, _room| x, |all| Some(all));
+scalar!(
+    f64,
+    |x, room| {
+        *room = x.map(f64::from);
+        room
+    },
+    |_all| None
+);

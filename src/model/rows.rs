@@ -109,13 +109,6 @@ impl<'a> Rows<'a> {
     pub(super) fn first_vectors<const N: usize>(&self) -> [&'a [f32]; N] {
         let mut own = [self.row(0).0; N];
         match self {
-            Rows::Regular(Regular { vectors, dim, n, step: 1, .. }) if *n >= N => {
-                // checked once: what follows cannot fail
-                let vectors = &vectors[..N * dim];
-                for i in 0..N {
-                    own[i] = &vectors[i * dim..(i + 1) * dim];
-                }
-            }
             Rows::Regular(Regular { vectors, dim, n, step, .. }) => {
                 for (i, own) in own.iter_mut().enumerate().take(*n) {
                     *own = &vectors[i * step * dim..][..*dim];
@@ -124,6 +117,15 @@ impl<'a> Rows<'a> {
             Rows::Listed(list) => own.iter_mut().zip(*list).for_each(|(own, row)| *own = row.0),
         }
         own
+    }
+
+    /// The vectors of `n` rows, if there are so many and they lie side by side.
+    #[inline(always)]
+    pub(super) fn side_by_side(&self, n: usize) -> Option<&'a [f32]> {
+        match self {
+            Rows::Regular(all) if all.step == 1 && all.n >= n => Some(&all.vectors[..n * all.dim]),
+            _ => None,
+        }
     }
 
     /// Asks for the memory of the vectors ahead of their use.

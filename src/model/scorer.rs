@@ -98,7 +98,8 @@ impl<T: Scalar> Job for ScoreDiagonal<'_, T> {
     fn run<A: Arch>(mut self) {
         let (net, weights) = (&self.scorer.net, &self.scorer.weights);
         net.wide_begin(&weights.rest, self.wide);
-        for rows in self.group.rows().chunks(TALL_ROWS) {
+        let (all, mut done) = (self.group.rows(), 0);
+        for rows in all.chunks(TALL_ROWS) {
             if net.is_tall() {
                 let block = self.scorer.layout.block(self.group.action);
                 self.tall.set_rows(net, rows.vectors());
@@ -111,22 +112,29 @@ impl<T: Scalar> Job for ScoreDiagonal<'_, T> {
             let mut at = 0;
             while at < rows.len() {
                 let tile = rows.part(at, ROWS);
-                rows.part(at + tile.len(), ROWS).prefetch();
+                // wide rows were read when they were multiplied
+                let next = all.part((done + at + tile.len()).min(all.len()), if net.is_tall() { 0 } else { ROWS });
                 if tile.len() > LANES {
-                    self.tile::<A, A::Sixteen<T>>(tile, at);
+                    self.tile::<A, A::Sixteen<T>>(tile, at, next);
                 } else {
-                    self.tile::<A, Vectors<A, T, 1>>(tile, at);
+                    self.tile::<A, Vectors<A, T, 1>>(tile, at, next);
                 }
                 at += tile.len();
             }
+            done += rows.len();
         }
     }
 }
 
+/// A third of a tile's rows: those of the next tile are asked for in three portions, as more than a dozen requests at once would
+/// have to wait for each other.
+const THIRD: usize = ROWS.div_ceil(3);
+
 impl<T: Scalar> ScoreDiagonal<'_, T> {
-    /// Scores as many rows as R holds at most; `at` is the first of them among those of `tall`.
+    /// Scores as many rows as R holds at most; `at` is the first of them among those of `tall`. The rows `next` are asked for
+    /// meanwhile.
     #[inline(always)]
-    fn tile<A: Arch, R: simd::Rows<T, A::V<T>>>(&mut self, rows: Rows<'_>, at: usize) {
+    fn tile<A: Arch, R: simd::Rows<T, A::V<T>>>(&mut self, rows: Rows<'_>, at: usize, next: Rows<'_>) {
         let Scorer { net, layout, weights, .. } = self.scorer;
         let (action, block) = (self.group.action, layout.block(self.group.action));
         let (tall, wide) = (&*self.tall, &mut *self.wide);
@@ -134,8 +142,15 @@ impl<T: Scalar> ScoreDiagonal<'_, T> {
         if net.is_tall() {
             net.tall_to_z::<T, A, R>((tall, 0), at, wide);
         } else {
-            wide.set_rows::<A, R>(net, rows.first_vectors());
+            let set = match rows.side_by_side(LANES * R::VECTORS) {
+                Some(all) => wide.set_all_rows::<A, R>(net, all, layout.dim),
+                None => false,
+            };
+            if !set {
+                wide.set_rows::<A, R>(net, &rows.first_vectors());
+            }
         }
+        next.part(0, THIRD).prefetch();
         let own = net.block(&weights.first, block);
         match (shallow, net.is_tall()) {
             // centred before the part of W_1 is multiplied: root and division are on their way meanwhile
@@ -144,12 +159,14 @@ impl<T: Scalar> ScoreDiagonal<'_, T> {
             (false, true) => {}
             (false, false) => net.wide_project::<T, A, R>(own, wide),
         }
+        next.part(THIRD.min(next.len()), THIRD).prefetch();
         let (first, rest) = self.inverse.parts(net, block, action);
         if net.is_tall() {
             net.tall_to_product::<T, A, R>((tall, 1), at, wide);
         } else {
             net.wide_product::<T, A, R, true>(first, wide);
         }
+        next.part((2 * THIRD).min(next.len()), THIRD).prefetch();
         let widths = if shallow {
             net.shallow_score::<T, A, R>(&weights.rest, rest, wide)
         } else {

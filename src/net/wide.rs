@@ -10,7 +10,7 @@
 
 use super::Net;
 use crate::linalg::scalar::Scalar;
-use crate::linalg::simd::{Arch, Job, LANES, Rows, Tile, Vectors, turn_back};
+use crate::linalg::simd::{Arch, Job, LANES, Rows, Tile, Vectors, fours, turn_back};
 
 /// Rows side by side.
 pub(crate) const ROWS: usize = 2 * LANES;
@@ -74,10 +74,31 @@ impl<T: Scalar> Wide<T> {
         }
     }
 
+    /// Takes contexts (row-major) as inputs, a row for each lane; false, and nothing done, where they are numbers of another
+    /// type, or too short.
+    #[inline(always)]
+    pub(crate) fn set_all_rows<A: Arch, R: Rows<T, A::V<T>>>(&mut self, net: &Net, rows: &[f32], dim: usize) -> bool {
+        let Some(rows) = T::same(rows) else { return false };
+        if dim < 4 || net.config.duplicate_input {
+            return false;
+        }
+        let (tiles, mut at) = (&mut self.input[..dim], 0);
+        while at < dim {
+            // the last four overlap those before
+            at = at.min(dim - 4);
+            let fours = fours(&rows[at..], dim, LANES * R::VECTORS);
+            for (column, tile) in R::turn(fours).into_iter().zip(&mut tiles[at..at + 4]) {
+                column.store(tile);
+            }
+            at += 4;
+        }
+        true
+    }
+
     /// Takes contexts as inputs, a row for each lane.
     #[inline(always)]
-    pub(crate) fn set_rows<A: Arch, R: Rows<T, A::V<T>>>(&mut self, net: &Net, rows: [&[f32]; ROWS]) {
-        transpose_in::<T, A, R>(&rows, &mut self.input);
+    pub(crate) fn set_rows<A: Arch, R: Rows<T, A::V<T>>>(&mut self, net: &Net, rows: &[&[f32]; ROWS]) {
+        transpose_in::<T, A, R>(rows, &mut self.input);
         if net.config.duplicate_input {
             let factor = R::splat(T::of(0.5f64.sqrt()));
             let (a, b) = self.input.split_at_mut(rows[0].len());
@@ -143,16 +164,12 @@ pub(super) fn rows_to_units<T: Scalar, A: Arch, R: Rows<T, A::V<T>>>(
     ld: usize,
     units: &mut [Tile<T>],
 ) -> R {
-    let mut own = [&rows[..ld]; ROWS];
-    for (own, row) in own.iter_mut().zip(rows.chunks_exact(ld)) {
-        *own = &row[..ld]; // all of one length: what follows needs no check
-    }
+    let n = (rows.len() / ld).min(LANES * R::VECTORS);
     let mut sum = R::splat(T::ZERO);
     for (at, units) in units.chunks_mut(4).enumerate() {
-        let mut fours = [own[0][4 * at..].first_chunk().expect("rows of fours"); ROWS];
-        for r in 0..ROWS {
-            fours[r] = own[r][4 * at..].first_chunk().expect("rows of fours");
-        }
+        let own = &rows[4 * at..];
+        // a full tile by itself: its rows are then counted by the compiler
+        let fours = if n == ROWS { fours(own, ld, ROWS) } else { fours(own, ld, n) };
         for (z, unit) in R::turn(fours).into_iter().zip(units) {
             sum = sum.add(z);
             z.store(unit);

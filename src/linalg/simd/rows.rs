@@ -51,6 +51,21 @@ pub trait Rows<T, V>: Copy {
     fn turn_back(columns: [Self; 4], rows: &mut [T], stride: usize);
 }
 
+/// The first four numbers of each of `n` rows, which lie `stride` apart; then those of the first row again.
+#[inline(always)]
+pub(crate) fn fours<T>(rows: &[T], stride: usize, n: usize) -> [&[T; 4]; 2 * LANES] {
+    assert!(n > 0 && n <= 2 * LANES && (n - 1) * stride + 4 <= rows.len());
+    // SAFETY: four numbers from the start of the last row on are within `rows`, by the line above, and so are those of the
+    // rows before; one check in place of one for each row.
+    let first: &[T; 4] = unsafe { &*rows.as_ptr().cast() };
+    let mut out = [first; 2 * LANES];
+    for r in 0..n {
+        // SAFETY: as above.
+        out[r] = unsafe { &*rows.as_ptr().add(r * stride).cast() };
+    }
+    out
+}
+
 /// As [`Rows::turn_back`], for the first `n` rows.
 #[inline(always)]
 pub(crate) fn turn_back<T: Scalar, V, R: Rows<T, V>>(columns: [R; 4], rows: &mut [T], stride: usize, n: usize) {
