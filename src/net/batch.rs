@@ -20,7 +20,10 @@ pub(crate) struct Batch<T> {
     /// The inputs, rows × stride: n_in, then anything up to whole vectors.
     input: Vec<T>,
     stride: usize,
-    rewards: Vec<T>,
+    n: usize,
+    /// Of the rows of each tile: rewards, and weights in the loss, which are 0 in lanes without a row.
+    rewards: Vec<Tile<T>>,
+    weights: Vec<Tile<T>>,
     layers: Vec<BatchLayer<T>>,
     /// Lane sums of e·s·h_{L−1} per unit, and of e.
     output: Vec<Tile<T>>,
@@ -28,7 +31,8 @@ pub(crate) struct Batch<T> {
     /// The gradient of the vectors of parameters, in the shape of all but W_1.
     grad: Vec<T>,
     sums: Sums<T>,
-    wide: Wide<T>,
+    /// One for each tile, or one for all.
+    wide: Vec<Wide<T>>,
 }
 
 /// One hidden layer.
@@ -57,16 +61,23 @@ impl<T: Scalar> Batch<T> {
             offset: tiles(layer.offset.is_some()),
         });
         let stride = net.n_in.next_multiple_of(LANES);
+        let n_tiles = rows.div_ceil(ROWS);
+        let mut weights = vec![Tile::ZERO; n_tiles];
+        for row in 0..rows {
+            *number(&mut weights, row) = T::of(1.0 / rows as f64);
+        }
         Batch {
             input: vec![T::ZERO; rows * stride],
             stride,
-            rewards: vec![T::ZERO; rows],
+            n: rows,
+            rewards: vec![Tile::ZERO; n_tiles],
+            weights,
             layers: layers.collect(),
             output: tiles(true),
             output_bias: Tile::ZERO,
             grad: vec![T::ZERO; net.rest_len],
             sums: Sums::new(),
-            wide: Wide::new(net),
+            wide: vec![Wide::new(net); if net.is_shallow() && net.is_in_lanes() { n_tiles } else { 1 }],
         }
     }
 
@@ -83,12 +94,12 @@ impl<T: Scalar> Batch<T> {
             let dim = if net.config.duplicate_input { net.n_in / 2 } else { net.n_in };
             net.write_input_in::<T, A>(&x[..dim], &mut input[..net.n_in]);
         }
-        self.rewards[row] = T::of(reward);
+        *number(&mut self.rewards, row) = T::of(reward);
     }
 
     /// How often a step calls what is to be done meanwhile: before each product, and three times a tile of rows.
     pub(crate) fn pauses(&self) -> usize {
-        3 * self.rewards.len().div_ceil(ROWS) + 2
+        3 * self.rewards.len() + 2
     }
 
     fn clear_sums(&mut self) {
@@ -114,7 +125,7 @@ impl Net {
         batch: &mut Batch<T>,
         meanwhile: &mut impl FnMut(),
     ) {
-        let (ld, n) = (self.ld, batch.rewards.len());
+        let (ld, n) = (self.ld, batch.n);
         meanwhile();
         if !self.is_in_lanes() {
             for (block, rows) in blocks {
@@ -124,60 +135,78 @@ impl Net {
             }
         }
         batch.clear_sums();
-        self.wide_begin(&weights.rest, &mut batch.wide);
-        let mut start = 0;
-        while start < n {
-            let end = (start + ROWS).min(n);
-            if end - start > LANES {
-                self.batch_tile::<T, A, A::Sixteen<T>>(weights, start..end, batch, meanwhile);
-            } else {
-                self.batch_tile::<T, A, Vectors<A, T, 1>>(weights, start..end, batch, meanwhile);
+        batch.wide.iter_mut().for_each(|wide| self.wide_begin(&weights.rest, wide));
+        // tiles that have each their own memory all begin before the first one ends: it need not wait for its root and division
+        let together = batch.wide.len();
+        for first in (0..n.div_ceil(ROWS)).step_by(together) {
+            let tiles = first..(first + together).min(n.div_ceil(ROWS));
+            for tile in tiles.clone() {
+                meanwhile();
+                if n - tile * ROWS > LANES {
+                    self.batch_begin::<T, A, A::Sixteen<T>>(weights, tile, batch);
+                } else {
+                    self.batch_begin::<T, A, Vectors<A, T, 1>>(weights, tile, batch);
+                }
+                meanwhile();
             }
-            start = end;
+            for tile in tiles {
+                if n - tile * ROWS > LANES {
+                    self.batch_end::<T, A, A::Sixteen<T>>(weights, tile, batch);
+                } else {
+                    self.batch_end::<T, A, Vectors<A, T, 1>>(weights, tile, batch);
+                }
+                meanwhile();
+            }
         }
     }
 
+    /// z_1 of a tile; x̂_1 before it is scaled where the passes are those of `shallow.rs`.
     #[inline(always)]
-    fn batch_tile<T: Scalar, A: Arch, R: Rows<T, A::V<T>>>(
+    fn batch_begin<T: Scalar, A: Arch, R: Rows<T, A::V<T>>>(
         &self,
         weights: &Params<T>,
-        rows: Range<usize>,
+        tile: usize,
         batch: &mut Batch<T>,
-        meanwhile: &mut impl FnMut(),
     ) {
-        let Batch { input, stride, rewards, layers, output, output_bias, wide, .. } = batch;
-        let rest = &weights.rest[..];
-        let inv_n = T::of(1.0 / rewards.len() as f64);
-        // lanes without a row have weight 0
-        let (mut y, mut weight) = (Tile::<T>::ZERO, Tile::<T>::ZERO);
-        y.0.as_flattened_mut()[..rows.len()].copy_from_slice(&rewards[rows.clone()]);
-        weight.0.as_flattened_mut()[..rows.len()].fill(inv_n);
-        let own = rows.start * self.ld..rows.end * self.ld;
-
-        meanwhile();
+        let rows = tile * ROWS..batch.n.min((tile + 1) * ROWS);
+        let Batch { input, stride, layers, wide, .. } = batch;
+        let at = tile % wide.len();
+        let wide = &mut wide[at];
         if self.is_in_lanes() {
             wide.set_inputs::<A, R>(&input[rows.start * *stride..rows.end * *stride], *stride);
         } else {
-            let sum = rows_to_units::<T, A, R>(&layers[0].z[own.clone()], self.ld, &mut wide.layers[0].h);
+            let own = &layers[0].z[rows.start * self.ld..rows.end * self.ld];
+            let sum = rows_to_units::<T, A, R>(own, self.ld, &mut wide.layers[0].h);
             R::store(sum, &mut wide.layers[0].sum);
         }
-        meanwhile();
+        match (self.is_shallow(), self.is_in_lanes()) {
+            (true, true) => self.wide_centre::<T, A, R>(&weights.first, wide),
+            (true, false) => self.wide_normalise::<T, A, R>(wide),
+            (false, true) => self.wide_project::<T, A, R>(&weights.first, wide),
+            (false, false) => {}
+        }
+    }
+
+    /// The rest of a tile's passes, and its share of the gradient.
+    #[inline(always)]
+    fn batch_end<T: Scalar, A: Arch, R: Rows<T, A::V<T>>>(
+        &self,
+        weights: &Params<T>,
+        tile: usize,
+        batch: &mut Batch<T>,
+    ) {
+        let rows = tile * ROWS..batch.n.min((tile + 1) * ROWS);
+        let Batch { rewards, weights: shares, layers, output, output_bias, wide, .. } = batch;
+        let (at, rest) = (tile % wide.len(), &weights.rest[..]);
+        let (wide, y, weight) = (&mut wide[at], &rewards[tile], &shares[tile]);
+        let own = rows.start * self.ld..rows.end * self.ld;
         if self.is_shallow() {
-            if self.is_in_lanes() {
-                self.wide_centre::<T, A, R>(&weights.first, wide);
-            } else {
-                self.wide_normalise::<T, A, R>(wide);
-            }
             let BatchLayer { z, gain, offset, .. } = &mut layers[0];
             let sums = [&mut gain[..], &mut offset[..], &mut output[..]];
-            self.shallow_train::<T, A, R>(rest, (&y, &weight), wide, sums, &mut z[own]);
-            return meanwhile();
+            self.shallow_train::<T, A, R>(rest, (y, weight), wide, sums, &mut z[own]);
+            return;
         }
-        if self.is_in_lanes() {
-            self.wide_project::<T, A, R>(&weights.first, wide);
-        }
-        let e = self.wide_train::<T, A, R>(rest, &y, &weight, wide);
-        meanwhile();
+        let e = self.wide_train::<T, A, R>(rest, y, weight, wide);
 
         for (layer, wide) in layers.iter_mut().zip(&wide.layers) {
             units_to_rows::<T, A, R>(wide.delta_z(), &mut layer.z[own.clone()], self.ld);
@@ -256,6 +285,12 @@ impl Net {
     pub(super) fn blocks(&self, blocks: Range<usize>) -> Range<usize> {
         blocks.start * self.first_len()..blocks.end * self.first_len()
     }
+}
+
+/// The number of a row in tiles of them.
+#[inline(always)]
+fn number<T>(tiles: &mut [Tile<T>], row: usize) -> &mut T {
+    &mut tiles[row / ROWS].0.as_flattened_mut()[row % ROWS]
 }
 
 #[inline(always)]

@@ -86,9 +86,10 @@ impl<T: Scalar> Wide<T> {
         while at < dim {
             // the last four overlap those before
             at = at.min(dim - 4);
-            let fours = fours(&rows[at..], dim, LANES * R::VECTORS);
-            for (column, tile) in R::turn(fours).into_iter().zip(&mut tiles[at..at + 4]) {
-                column.store(tile);
+            let columns = R::turn(fours(&rows[at..], dim, LANES * R::VECTORS));
+            let tiles = &mut tiles[at..at + 4];
+            for k in 0..4 {
+                columns[k].store(&mut tiles[k]);
             }
             at += 4;
         }
@@ -149,8 +150,9 @@ fn transpose_in<T: Scalar, A: Arch, R: Rows<T, A::V<T>>>(rows: &[&[f32]; ROWS], 
         for (r, room) in room.iter_mut().enumerate() {
             four[r] = T::four(own[r][at..].first_chunk().expect("four numbers"), room);
         }
-        for (column, tile) in R::turn(four).into_iter().zip(&mut tiles[at..at + 4]) {
-            column.store(tile);
+        let (columns, tiles) = (R::turn(four), &mut tiles[at..at + 4]);
+        for k in 0..4 {
+            columns[k].store(&mut tiles[k]);
         }
         at += 4;
     }
@@ -169,10 +171,10 @@ pub(super) fn rows_to_units<T: Scalar, A: Arch, R: Rows<T, A::V<T>>>(
     for (at, units) in units.chunks_mut(4).enumerate() {
         let own = &rows[4 * at..];
         // a full tile by itself: its rows are then counted by the compiler
-        let fours = if n == ROWS { fours(own, ld, ROWS) } else { fours(own, ld, n) };
-        for (z, unit) in R::turn(fours).into_iter().zip(units) {
-            sum = sum.add(z);
-            z.store(unit);
+        let z = R::turn(if n == ROWS { fours(own, ld, ROWS) } else { fours(own, ld, n) });
+        for k in 0..units.len() {
+            sum = sum.add(z[k]);
+            z[k].store(&mut units[k]);
         }
     }
     sum
@@ -276,9 +278,10 @@ impl<T: Scalar> Product<'_, T> {
         mut next: [R; 2],
     ) -> [R; 2] {
         let sums = sums::<T, A, R, B, TRANSPOSED>(self.x, self.w, self.ld, start);
-        for (own, z) in sums.into_iter().zip(&mut self.z[start..start + B]) {
-            next = [next[1], next[0].add(own)];
-            own.store(z);
+        let z = &mut self.z[start..start + B];
+        for b in 0..B {
+            next = [next[1], next[0].add(sums[b])];
+            sums[b].store(&mut z[b]);
         }
         next
     }

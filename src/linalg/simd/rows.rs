@@ -152,9 +152,9 @@ impl<A: Arch, T: Scalar, const N: usize> Rows<T, A::V<T>> for Vectors<A, T, N> {
     fn turn(rows: [&[T; 4]; 2 * LANES]) -> [Self; 4] {
         let mut out = [Vectors([A::zero::<T>(); N]); 4];
         for k in 0..N {
-            let own = rows[k * LANES..].first_chunk().expect("eight rows");
-            for (out, column) in out.iter_mut().zip(A::turn(*own)) {
-                out.0[k] = column;
+            let columns = A::turn(*rows[k * LANES..].first_chunk().expect("eight rows"));
+            for j in 0..4 {
+                out[j].0[k] = columns[j];
             }
         }
         out
