@@ -24,9 +24,9 @@ macro_rules! over_columns {
 }
 pub(crate) use over_columns;
 
-/// Whether a register holds sixteen numbers and there are more than thirty of them.
-#[inline(always)]
-pub(crate) fn many_registers<T: Scalar, A: Arch>() -> bool {
+/// Whether a register holds sixteen numbers and there are more than thirty of them. Asked within `const`, so that what other
+/// instruction sets do not need is not compiled for them.
+pub(crate) const fn many_registers<T: Scalar, A: Arch>() -> bool {
     A::Sixteen::<T>::SUMS >= 20
 }
 
@@ -40,7 +40,7 @@ trait Stretch<T: Scalar> {
 #[inline(always)]
 fn over_stretches<T: Scalar, A: Arch>(columns: usize, work: &mut impl Stretch<T>) {
     let mut done = 0;
-    if many_registers::<T, A>() {
+    if const { many_registers::<T, A>() } {
         over_columns!(columns / 2, pair, C in [3 2 1], work.stretch::<A, A::Sixteen<T>, C>(2 * pair));
         done = columns / 2 * 2;
     }
@@ -164,9 +164,11 @@ impl<T: Scalar> Tile<'_, T> {
     #[inline(always)]
     fn rows<A: Arch, W: Rows<T, A::V<T>>, const C: usize>(&mut self, col: usize) {
         let (rows, mut r) = (self.z.len() / self.columns, 0);
-        while many_registers::<T, A>() && r + 8 <= rows {
-            self.run::<A, W, 8, C>(r, col);
-            r += 8;
+        if const { many_registers::<T, A>() } {
+            while r + 8 <= rows {
+                self.run::<A, W, 8, C>(r, col);
+                r += 8;
+            }
         }
         while r + 4 <= rows {
             self.run::<A, W, 4, C>(r, col);
@@ -342,23 +344,23 @@ mod tests {
     use crate::linalg::simd::{Neon, Portable, dispatch};
     use proptest::prelude::*;
 
-    struct Both<'a> {
-        x: &'a [f64],
+    struct Both<'a, T> {
+        x: &'a [T],
         n_in: usize,
-        w: &'a [f64],
+        w: &'a [T],
         ld: usize,
-        dense: &'a mut [f64],
-        sparse: &'a mut [f64],
+        dense: &'a mut [T],
+        sparse: &'a mut [T],
     }
 
-    impl Job for Both<'_> {
+    impl<T: Scalar> Job for Both<'_, T> {
         type Out = ();
         #[inline(always)]
         fn run<A: Arch>(self) {
-            multiply::<f64, A>(self.x, self.n_in, self.n_in, self.w, self.ld, self.dense);
+            multiply::<T, A>(self.x, self.n_in, self.n_in, self.w, self.ld, self.dense);
             let mut noted = SparseRows::default();
             if noted.note(self.x, self.n_in) {
-                multiply_sparse::<f64, A>(&noted, self.x, self.n_in, self.w, self.ld, self.sparse);
+                multiply_sparse::<T, A>(&noted, self.x, self.n_in, self.w, self.ld, self.sparse);
             } else {
                 self.sparse.copy_from_slice(self.dense);
             }
@@ -383,18 +385,36 @@ mod tests {
                     naive[r * ld + i] = (0..n_in).map(|j| x[r * n_in + j] * w[j * ld + i]).sum();
                 }
             }
-            // n_in sums of numbers below one: n_in·eps
-            let close = |a: &[f64]| a.iter().zip(&naive).all(|(a, b)| (a - b).abs() <= 300.0 * f64::EPSILON * 300.0);
             for path in ["best", "portable", "fused"] {
-                let (mut dense, mut sparse) = (vec![9.0; rows * ld], vec![9.0; rows * ld]);
-                let job = Both { x: &x, n_in, w: &w, ld, dense: &mut dense, sparse: &mut sparse };
-                match path {
-                    "best" => dispatch(job),
-                    "portable" => job.run::<Portable>(),
-                    _ => job.run::<Neon>(),
-                }
-                prop_assert!(close(&dense) && close(&sparse), "{path}");
+                prop_assert!(products_are::<f64>(&naive, &x, n_in, &w, ld, path, f64::EPSILON), "f64, {path}");
+                prop_assert!(products_are::<f32>(&naive, &x, n_in, &w, ld, path, f64::from(f32::EPSILON)), "f32, {path}");
             }
         }
+    }
+
+    /// Both products against the naive one: n_in sums of numbers below one, n_in·eps, as are their roundings.
+    fn products_are<T: Scalar>(
+        naive: &[f64],
+        x: &[f64],
+        n_in: usize,
+        w: &[f64],
+        ld: usize,
+        path: &str,
+        eps: f64,
+    ) -> bool {
+        let of = |v: &[f64]| v.iter().map(|&v| T::of(v)).collect::<Vec<T>>();
+        let (x, w) = (of(x), of(w));
+        let (mut dense, mut sparse) = (of(&vec![9.0; naive.len()]), of(&vec![9.0; naive.len()]));
+        let job = Both { x: &x, n_in, w: &w, ld, dense: &mut dense, sparse: &mut sparse };
+        match path {
+            "best" => dispatch(job),
+            "portable" => job.run::<Portable>(),
+            _ => job.run::<Neon>(),
+        }
+        dense
+            .iter()
+            .zip(naive)
+            .chain(sparse.iter().zip(naive))
+            .all(|(a, b)| (a.wide() - b).abs() <= 300.0 * eps * 300.0)
     }
 }

@@ -7,9 +7,10 @@
 //! of rounding u itself to f32. Whether that matters is for the caller to know: where the norm is subtracted from
 //! something of its own size, ask the caller's rule; where it is the result itself, it is as good as the rows were.
 
+use super::dense::many_registers;
 use super::panels::{HEIGHT, Panels, product_lower};
 use super::scalar::Scalar;
-use super::simd::{Arch, Job, LANES, Lanes, dispatch};
+use super::simd::{Arch, Job, LANES, Lanes, Rows, dispatch};
 
 /// Bytes of the tiles that meet a panel before the next: they stay in the second cache.
 const GROUP_BYTES: usize = 1 << 18;
@@ -71,6 +72,18 @@ impl<T: Scalar> Whitener<T> {
         for (tiles, out) in tiles.chunks(group / Self::ROWS * len).zip(out.chunks_mut(group)) {
             for p in 0..self.inverse.len() {
                 let panel = self.inverse.panel(p);
+                if const { many_registers::<T, A>() } {
+                    let (pairs, out_pairs) = (tiles.chunks_exact(2 * len), out.chunks_exact_mut(2 * Self::ROWS));
+                    let single = pairs.remainder();
+                    for (pair, out) in pairs.zip(out_pairs) {
+                        add_squares_of::<T, A, 2>(panel, pair, out);
+                    }
+                    if !single.is_empty() {
+                        let from = out.len() - Self::ROWS;
+                        add_squares_of::<T, A, 1>(panel, single, &mut out[from..]);
+                    }
+                    continue;
+                }
                 for (tile, out) in tiles.chunks_exact(len).zip(out.chunks_exact_mut(Self::ROWS)) {
                     if size_of::<T>() == 4 {
                         add_squares::<T, A, 2>(panel, tile, out);
@@ -97,6 +110,59 @@ fn add_squares<T: Scalar, A: Arch, const C: usize>(panel: &[[T; HEIGHT]], tile: 
         A::store(squares, &mut lanes);
         for (out, v) in out[c * LANES..(c + 1) * LANES].iter_mut().zip(&lanes) {
             *out += v.wide();
+        }
+    }
+}
+
+/// As `add_squares`, for N tiles of sixteen rows, a register for each and sum.
+#[inline(always)]
+fn add_squares_of<T: Scalar, A: Arch, const N: usize>(panel: &[[T; HEIGHT]], tiles: &[T], out: &mut [f64]) {
+    let mut own: [&[[Lanes<T>; 2]]; N] = [&[]; N];
+    for (own, tile) in own.iter_mut().zip(tiles.chunks_exact(tiles.len() / N)) {
+        *own = &tile.as_chunks::<LANES>().0.as_chunks().0[..panel.len()];
+    }
+    let zero = A::Sixteen::<T>::splat(T::ZERO);
+    let mut sums = [[zero; N]; HEIGHT];
+    // above the diagonal, in the last six columns, there is nothing; a panel of fewer is full
+    let before = if panel.len() < HEIGHT { panel.len() } else { panel.len() - HEIGHT };
+    for j in 0..before {
+        add_column_of::<T, A, N>(&panel[j], 0, &own, j, &mut sums);
+    }
+    for j in before..panel.len() {
+        add_column_of::<T, A, N>(&panel[j], j - before, &own, j, &mut sums);
+    }
+    for k in 0..N {
+        let mut squares = sums[0][k].mul(sums[0][k]);
+        for i in 1..HEIGHT {
+            squares = sums[i][k].madd(sums[i][k], squares);
+        }
+        let mut lanes = [[T::ZERO; LANES]; 2];
+        squares.store_to(&mut lanes);
+        for (out, v) in out[2 * k * LANES..].iter_mut().zip(lanes.as_flattened()) {
+            *out += v.wide();
+        }
+    }
+}
+
+/// sums += w·u_j for the rows of the panel from `first` on.
+#[inline(always)]
+fn add_column_of<T: Scalar, A: Arch, const N: usize>(
+    w: &[T; HEIGHT],
+    first: usize,
+    tiles: &[&[[Lanes<T>; 2]]; N],
+    j: usize,
+    sums: &mut [[A::Sixteen<T>; N]; HEIGHT],
+) {
+    let mut u = [A::Sixteen::<T>::splat(T::ZERO); N];
+    for k in 0..N {
+        u[k] = A::Sixteen::<T>::load_from(&tiles[k][j]);
+    }
+    for i in 0..HEIGHT {
+        if i >= first {
+            let w = A::Sixteen::<T>::splat(w[i]);
+            for k in 0..N {
+                sums[i][k] = w.madd(u[k], sums[i][k]);
+            }
         }
     }
 }

@@ -313,3 +313,132 @@ fn totals<T: Scalar, A: Arch>(tiles: &[Tile<T>], out: &mut [T]) {
         A::store(sum, out.try_into().expect("eight lanes"));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::optim::Stepper;
+    use super::super::{NetConfig, Optimiser, Schedule, Tangents};
+    use super::*;
+    use crate::data::{Encoding, Layout};
+    use crate::linalg::simd::{Job, Portable, dispatch};
+    use crate::seed::Seed;
+    use rand::RngExt;
+
+    struct OneStep<'a, T> {
+        net: &'a Net,
+        weights: &'a mut Params<T>,
+        stepper: &'a mut Stepper<T>,
+        batch: &'a mut Batch<T>,
+        rows: &'a [(Vec<f32>, f64)],
+        blocks: &'a [(usize, Range<usize>)],
+    }
+
+    impl<T: Scalar> Job for OneStep<'_, T> {
+        type Out = ();
+        #[inline(always)]
+        fn run<A: Arch>(self) {
+            let OneStep { net, weights, stepper, batch, rows, blocks } = self;
+            for (row, (x, reward)) in rows.iter().enumerate() {
+                batch.set::<A>(net, row, x, *reward);
+            }
+            net.batch_gradient::<T, A>(weights, blocks.iter().cloned(), batch, &mut || ());
+            net.batch_step::<T, A>(blocks.iter().cloned(), batch, stepper.begin(1, weights), &mut || ());
+        }
+    }
+
+    /// W − η/n Σ_r e_r ∇f_r, row by row.
+    fn expected(
+        net: &Net,
+        weights: &Params<f64>,
+        rows: &[(Vec<f32>, f64)],
+        blocks: &[(usize, Range<usize>)],
+    ) -> Params<f64> {
+        let (mut one, mut input) = (Tangents::new(net, 1), vec![0.0; net.n_in]);
+        let mut moved = weights.clone();
+        for (block, rows_of_it) in blocks {
+            for (x, reward) in &rows[rows_of_it.clone()] {
+                net.write_input(x, &mut input);
+                net.tangents(weights, *block, &input, &mut one);
+                let e = ETA * (one.f()[0] - reward) / rows.len() as f64;
+                let grad = one.gradient(net, *block, 0);
+                moved.first.iter_mut().zip(&grad.first).for_each(|(w, g)| *w -= e * g);
+                moved.rest.iter_mut().zip(&grad.rest).for_each(|(w, g)| *w -= e * g);
+            }
+        }
+        moved
+    }
+
+    const ETA: f64 = 0.1;
+
+    fn stepped<T: Scalar>(
+        net: &Net,
+        start: &Params<f64>,
+        rows: &[(Vec<f32>, f64)],
+        blocks: &[(usize, Range<usize>)],
+        best: bool,
+    ) -> Params<f64> {
+        let narrow = |v: &[f64]| v.iter().map(|&v| T::of(v)).collect::<Vec<T>>();
+        let mut weights = Params { first: narrow(&start.first), rest: narrow(&start.rest) };
+        let sgd = Optimiser::Sgd { schedule: Schedule::Constant(ETA) };
+        let mut stepper = Stepper::new(sgd, net, &weights, 0.1).unwrap();
+        let mut batch = Batch::new(net, rows.len());
+        let step = OneStep { net, weights: &mut weights, stepper: &mut stepper, batch: &mut batch, rows, blocks };
+        if best {
+            dispatch(step)
+        } else {
+            step.run::<Portable>()
+        }
+        let wide = |v: &[T]| v.iter().map(|v| v.wide()).collect();
+        Params { first: wide(&weights.first), rest: wide(&weights.rest) }
+    }
+
+    /// Widths and inputs that fill registers and that do not, rows that fill tiles and that do not, blocks, depths, with and
+    /// without layer norm and biases; in f32, whose registers may be wider, and in f64, with the best instructions and the
+    /// plain ones.
+    #[test]
+    fn a_step_on_a_batch_is_the_sum_of_its_rows() {
+        let mut rng = Seed::new(5).stream("test");
+        let sizes = [
+            (2, 1, 3),
+            (7, 3, 1),
+            (10, 5, 9),
+            (20, 20, 50),
+            (20, 27, 17),
+            (26, 20, 16),
+            (104, 12, 8),
+            (20, 300, 10),
+            (50, 130, 7),
+        ];
+        for (width, dim, n) in sizes {
+            for (depth, layer_norm, biases, duplicate_input) in
+                [(2, true, false, false), (2, false, false, true), (3, true, true, false), (2, true, true, true)]
+            {
+                for encoding in [Encoding::PerAction, Encoding::Disjoint] {
+                    let config =
+                        NetConfig { depth, width, layer_norm, biases, duplicate_input, ..NetConfig::default() };
+                    let net = Net::new(config, Layout { dim, n_actions: 3, encoding }).unwrap();
+                    let start: Params<f32> = net.init(&mut rng);
+                    let wide = |v: &[f32]| v.iter().map(|&v| f64::from(v)).collect();
+                    let start = Params { first: wide(&start.first), rest: wide(&start.rest) };
+                    let row =
+                        |_| ((0..dim).map(|_| rng.random_range(-1.0..1.0)).collect(), rng.random_range(-1.0..1.0));
+                    let rows: Vec<(Vec<f32>, f64)> = (0..n).map(row).collect();
+                    let blocks =
+                        if net.n_blocks == 1 || n < 3 { vec![(0, 0..n)] } else { vec![(0, 0..n / 2), (2, n / 2..n)] };
+                    let want = expected(&net, &start, &rows, &blocks);
+                    let moved = want.distance_squared(&start);
+                    assert!(moved > 1e-8, "nothing has moved");
+                    let name =
+                        format!("{width} {dim} {n} {depth} {layer_norm} {biases} {duplicate_input} {encoding:?}");
+                    for best in [true, false] {
+                        let far = stepped::<f64>(&net, &start, &rows, &blocks, best).distance_squared(&want);
+                        assert!(far < 1e-24 * moved.max(1.0), "{name}, f64: {far}");
+                        // rounding of weights of order one, not of the step, is what is left
+                        let far = stepped::<f32>(&net, &start, &rows, &blocks, best).distance_squared(&want);
+                        assert!(far < 1e-9 * moved.max(1e-2), "{name}, f32: {far} of {moved}");
+                    }
+                }
+            }
+        }
+    }
+}

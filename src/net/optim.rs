@@ -409,7 +409,7 @@ impl<T: Scalar> Job for Outer<'_, T> {
     #[inline(always)]
     fn run<A: Arch>(self) {
         let Outer { part, x, stride, n_in, u, ld, sums } = self;
-        if many_registers::<T, A>() {
+        if const { many_registers::<T, A>() } {
             let columns = ld / LANES;
             return with_rule!(part, A, |rule| {
                 for j in (0..n_in).step_by(INPUTS) {
@@ -419,13 +419,11 @@ impl<T: Scalar> Job for Outer<'_, T> {
                         over_columns!(own, col, C in [4 3 2 1], {
                             // registers of sixteen numbers, and one of eight where C is odd
                             let (x, u) = ((x, stride, j), (u, columns, from));
-                            match C / 2 {
-                                2 => sum_inputs::<T, A, A::Sixteen<T>, 2>(x, u, sums, col),
-                                1 => sum_inputs::<T, A, A::Sixteen<T>, 1>(x, u, sums, col),
-                                _ => {}
+                            if C > 1 {
+                                A::call(SumInputs::<T, true> { x, u, sums, at: col, two: C == 4 });
                             }
                             if C % 2 == 1 {
-                                sum_inputs::<T, A, Vectors<A, T, 1>, 1>(x, u, sums, col + C - 1);
+                                A::call(SumInputs::<T, false> { x, u, sums, at: col + C - 1, two: false });
                             }
                         });
                         move_inputs::<T, A, _>(rule, sums, own, j * columns + from, columns);
@@ -468,27 +466,42 @@ impl<T: Scalar> Sums<T> {
     }
 }
 
-/// Sums of x u over the rows, for as many inputs as there are `sums`, from input `j` on, and N registers of outputs, from column
-/// `col` + `at` of `columns` on, written to the sums' vectors from `at` on.
-#[inline(always)]
-fn sum_inputs<T: Scalar, A: Arch, W: Rows<T, A::V<T>>, const N: usize>(
-    x: (&[T], usize, usize),
-    u: (&[T], usize, usize),
-    sums: &mut [[Lanes<T>; COLUMNS]],
+/// Sums of x u over the rows, for as many inputs as there are `sums`, from an input on, and one register of outputs, or two, from a
+/// column on, written to the sums' vectors from `at` on. Registers hold sixteen numbers, or eight. A function of its own: whatever
+/// the rule, it is the same.
+struct SumInputs<'a, T, const SIXTEEN: bool> {
+    /// Numbers, how far rows lie apart, the first input.
+    x: (&'a [T], usize, usize),
+    /// Numbers, vectors of a row, the first vector.
+    u: (&'a [T], usize, usize),
+    sums: &'a mut [[Lanes<T>; COLUMNS]],
     at: usize,
-) {
-    macro_rules! of {
-        ($($n:literal)+) => {
-            match sums.len() {
-                $($n => sum_tile::<T, A, W, $n, N>(x, u, sums, at),)+
-                _ => unreachable!("one to twelve inputs"),
-            }
-        };
-    }
-    of!(1 2 3 4 5 6 7 8 9 10 11 12);
+    two: bool,
 }
 
-/// As [`sum_inputs`], of R inputs, in registers.
+impl<T: Scalar, const SIXTEEN: bool> Job for SumInputs<'_, T, SIXTEEN> {
+    type Out = ();
+
+    #[inline(always)]
+    fn run<A: Arch>(self) {
+        let SumInputs { x, u, sums, at, two } = self;
+        macro_rules! of {
+            ($($n:literal)+) => {
+                match (sums.len(), SIXTEEN, two) {
+                    $(
+                        ($n, true, true) => sum_tile::<T, A, A::Sixteen<T>, $n, 2>(x, u, sums, at),
+                        ($n, true, false) => sum_tile::<T, A, A::Sixteen<T>, $n, 1>(x, u, sums, at),
+                        ($n, false, _) => sum_tile::<T, A, Vectors<A, T, 1>, $n, 1>(x, u, sums, at),
+                    )+
+                    _ => unreachable!("one to twelve inputs"),
+                }
+            };
+        }
+        of!(1 2 3 4 5 6 7 8 9 10 11 12);
+    }
+}
+
+/// As [`SumInputs`], of R inputs by N registers.
 #[inline(always)]
 fn sum_tile<T: Scalar, A: Arch, W: Rows<T, A::V<T>>, const R: usize, const N: usize>(
     (x, stride, j): (&[T], usize, usize),

@@ -161,3 +161,83 @@ impl<T: Scalar, R: Copy> Units<'_, T, R> {
         normal.madd(mean_both, R::splat(gain[i]).madd(delta, mean)).mul(inv_std)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{NetConfig, Params};
+    use super::*;
+    use crate::data::{Encoding, Layout};
+    use crate::linalg::simd::{Job, LANES, Portable, Vectors, dispatch};
+    use crate::seed::Seed;
+    use rand::RngExt;
+
+    /// f and widths of some rows, by the passes of this file or by those for any network.
+    struct Score<'a, T> {
+        net: &'a Net,
+        weights: &'a Params<T>,
+        c: &'a Params<T>,
+        rows: &'a [Vec<f32>],
+        shallow: bool,
+    }
+
+    impl<T: Scalar> Score<'_, T> {
+        #[inline(always)]
+        fn tile<A: Arch, R: Rows<T, A::V<T>>>(self) -> [[T; ROWS]; 2] {
+            let Score { net, weights, c, rows, shallow } = self;
+            let mut wide = Wide::new(net);
+            net.wide_begin(&weights.rest, &mut wide);
+            wide.set_rows::<A, R>(net, &std::array::from_fn(|r| &rows[r % rows.len()][..]));
+            if shallow {
+                net.wide_centre::<T, A, R>(&weights.first, &mut wide);
+            } else {
+                net.wide_project::<T, A, R>(&weights.first, &mut wide);
+            }
+            net.wide_product::<T, A, R, true>(&c.first, &mut wide);
+            let widths = if shallow {
+                net.shallow_score::<T, A, R>(&weights.rest, &c.rest, &mut wide)
+            } else {
+                net.wide_pass::<T, A, R>(&weights.rest, &mut wide);
+                net.wide_contract::<T, A, R, true>(&c.rest, &mut wide)
+            };
+            [wide.f(), widths]
+        }
+    }
+
+    impl<T: Scalar> Job for Score<'_, T> {
+        type Out = [[T; ROWS]; 2];
+        #[inline(always)]
+        fn run<A: Arch>(self) -> [[T; ROWS]; 2] {
+            if self.rows.len() > LANES { self.tile::<A, A::Sixteen<T>>() } else { self.tile::<A, Vectors<A, T, 1>>() }
+        }
+    }
+
+    fn passes_agree<T: Scalar>(tolerance: f64) {
+        let mut rng = Seed::new(7).stream("test");
+        for (width, dim) in [(2, 5), (7, 4), (20, 20), (33, 6)] {
+            let config = NetConfig { width, ..NetConfig::default() };
+            let net = Net::new(config, Layout { dim, n_actions: 2, encoding: Encoding::PerAction }).unwrap();
+            assert!(net.is_shallow());
+            let (weights, mut c): (Params<T>, Params<T>) = (net.init(&mut rng), net.init(&mut rng));
+            c.first.iter_mut().chain(&mut c.rest).for_each(|c| *c = *c * *c);
+            for n in [1, 8, 11, 16] {
+                let rows: Vec<Vec<f32>> =
+                    (0..n).map(|_| (0..dim).map(|_| rng.random_range(-1.0..1.0)).collect()).collect();
+                let score = |shallow: bool| Score { net: &net, weights: &weights, c: &c, rows: &rows, shallow };
+                let general = dispatch(score(false));
+                for got in [dispatch(score(true)), score(true).run::<Portable>()] {
+                    for (got, want) in got.as_flattened().iter().zip(general.as_flattened()).take(n) {
+                        let (got, want) = (got.wide(), want.wide());
+                        assert!((got - want).abs() <= tolerance * want.abs().max(1.0), "{width} {n}: {got}, {want}");
+                    }
+                }
+            }
+        }
+    }
+
+    /// Some ten operations on numbers of order one to ten: a hundred eps.
+    #[test]
+    fn mean_and_width_are_those_of_the_passes_for_any_network() {
+        passes_agree::<f64>(100.0 * f64::EPSILON);
+        passes_agree::<f32>(100.0 * f64::from(f32::EPSILON));
+    }
+}

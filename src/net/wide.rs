@@ -242,13 +242,15 @@ impl<T: Scalar> Product<'_, T> {
         // outputs of even and of odd place are summed apart, whatever the blocks, so that neither sum waits for long
         let mut sums = [R::splat(T::ZERO); 2];
         let (mut start, n) = (0, self.z.len());
-        while R::SUMS >= 20 && n - start >= 20 {
-            sums = self.block::<A, R, 20, TRANSPOSED>(start, sums);
-            start += 20;
-        }
-        while R::SUMS >= 20 && n - start >= 12 {
-            sums = self.block::<A, R, 12, TRANSPOSED>(start, sums);
-            start += 12;
+        if const { R::SUMS >= 20 } {
+            while n - start >= 20 {
+                sums = self.block::<A, R, 20, TRANSPOSED>(start, sums);
+                start += 20;
+            }
+            while n - start >= 12 {
+                sums = self.block::<A, R, 12, TRANSPOSED>(start, sums);
+                start += 12;
+            }
         }
         while start < n {
             // none of the last two blocks has too few sums to hide the latency of an addition
@@ -369,16 +371,18 @@ impl Net {
     #[inline(always)]
     pub(crate) fn wide_centre<T: Scalar, A: Arch, R: Rows<T, A::V<T>>>(&self, first: &[T], wide: &mut Wide<T>) {
         const UNITS: usize = 20;
-        if R::VECTORS < 2 || R::SUMS < UNITS || self.config.width != UNITS {
-            self.wide_project::<T, A, R>(first, wide);
-            self.wide_normalise::<T, A, R>(wide);
-            return;
+        if const { R::VECTORS == 2 && R::SUMS >= UNITS } {
+            if self.config.width == UNITS {
+                let (own, inv_m) = (&mut wide.layers[0], T::of(self.inv_width));
+                let all = Product { x: &wide.input, w: first, ld: self.ld, z: &mut own.normal, sum: &mut own.sum };
+                A::call(Centred::<T, UNITS> { all, inv_m });
+                let squares = R::load(&own.sum);
+                self.wide_scale::<T, A, R>(squares, own);
+                return;
+            }
         }
-        let (own, inv_m) = (&mut wide.layers[0], T::of(self.inv_width));
-        let all = Product { x: &wide.input, w: first, ld: self.ld, z: &mut own.normal, sum: &mut own.sum };
-        A::call(Centred::<T, UNITS> { all, inv_m });
-        let squares = R::load(&own.sum);
-        self.wide_scale::<T, A, R>(squares, own);
+        self.wide_project::<T, A, R>(first, wide);
+        self.wide_normalise::<T, A, R>(wide);
     }
 
     /// Forward and backward pass from z_1 on: f, and the factors of ∇f.

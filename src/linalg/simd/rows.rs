@@ -181,3 +181,61 @@ pub(crate) fn columns<A: Arch>(rows: &[&[f32]; LANES], at: usize) -> [Lanes<f32>
     }
     out
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::linalg::simd::{Job, Neon, Portable, dispatch};
+
+    /// Turns four numbers of each of some rows, `STRIDE` apart, and turns them back into others.
+    struct There<'a, T, const SIXTEEN: bool>(&'a [T], usize);
+
+    const STRIDE: usize = 7;
+
+    impl<T: Scalar, const SIXTEEN: bool> There<'_, T, SIXTEEN> {
+        #[inline(always)]
+        fn turn<A: Arch, R: Rows<T, A::V<T>>>(self) -> (Vec<[T; 2 * LANES]>, Vec<T>) {
+            let columns = R::turn(fours(self.0, STRIDE, self.1));
+            let mut back = vec![T::ZERO; self.0.len()];
+            turn_back(columns, &mut back, STRIDE, self.1);
+            let mut tiles = Vec::new();
+            for k in 0..4 {
+                let mut tile = Tile::ZERO;
+                columns[k].store(&mut tile);
+                tiles.push(tile.numbers());
+            }
+            (tiles, back)
+        }
+    }
+
+    impl<T: Scalar, const SIXTEEN: bool> Job for There<'_, T, SIXTEEN> {
+        type Out = (Vec<[T; 2 * LANES]>, Vec<T>);
+        #[inline(always)]
+        fn run<A: Arch>(self) -> Self::Out {
+            if SIXTEEN { self.turn::<A, A::Sixteen<T>>() } else { self.turn::<A, Vectors<A, T, 1>>() }
+        }
+    }
+
+    fn there_and_back<T: Scalar, const SIXTEEN: bool>() {
+        for n in 1..=if SIXTEEN { 2 * LANES } else { LANES } {
+            let rows: Vec<T> = (0..(n - 1) * STRIDE + 4).map(|i| T::of(i as f64 + 1.0)).collect();
+            let job = || There::<T, SIXTEEN>(&rows, n);
+            for (tiles, back) in [dispatch(job()), job().run::<Portable>(), job().run::<Neon>()] {
+                for (r, j) in (0..n).flat_map(|r| (0..4).map(move |j| (r, j))) {
+                    assert_eq!(tiles[j][r], rows[r * STRIDE + j]);
+                    assert_eq!(back[r * STRIDE + j], rows[r * STRIDE + j]);
+                }
+                let between = back.iter().enumerate().filter(|(i, _)| i % STRIDE >= 4);
+                assert!(between.into_iter().all(|(_, &v)| v == T::ZERO), "what lies between the rows is left");
+            }
+        }
+    }
+
+    #[test]
+    fn rows_turn_into_columns_and_back() {
+        there_and_back::<f32, true>();
+        there_and_back::<f32, false>();
+        there_and_back::<f64, true>();
+        there_and_back::<f64, false>();
+    }
+}
