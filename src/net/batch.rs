@@ -317,7 +317,7 @@ fn totals<T: Scalar, A: Arch>(tiles: &[Tile<T>], out: &mut [T]) {
 #[cfg(test)]
 mod tests {
     use super::super::optim::Stepper;
-    use super::super::{NetConfig, Optimiser, Schedule, Tangents};
+    use super::super::{Init, NetConfig, Optimiser, Schedule, Tangents};
     use super::*;
     use crate::data::{Encoding, Layout};
     use crate::linalg::simd::{Job, Portable, dispatch};
@@ -414,8 +414,15 @@ mod tests {
                 [(2, true, false, false), (2, false, false, true), (3, true, true, false), (2, true, true, true)]
             {
                 for encoding in [Encoding::PerAction, Encoding::Disjoint] {
-                    let config =
-                        NetConfig { depth, width, layer_norm, biases, duplicate_input, ..NetConfig::default() };
+                    let config = NetConfig {
+                        depth,
+                        width,
+                        layer_norm,
+                        biases,
+                        duplicate_input,
+                        init: Init::Uniform,
+                        ..NetConfig::default()
+                    };
                     let net = Net::new(config, Layout { dim, n_actions: 3, encoding }).unwrap();
                     let start: Params<f32> = net.init(&mut rng);
                     let wide = |v: &[f32]| v.iter().map(|&v| f64::from(v)).collect();

@@ -164,7 +164,7 @@ impl<T: Scalar, R: Copy> Units<'_, T, R> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{NetConfig, Params};
+    use super::super::{Init, NetConfig, Params};
     use super::*;
     use crate::data::{Encoding, Layout};
     use crate::linalg::simd::{Job, LANES, Portable, Vectors, dispatch};
@@ -214,7 +214,7 @@ mod tests {
     fn passes_agree<T: Scalar>(tolerance: f64) {
         let mut rng = Seed::new(7).stream("test");
         for (width, dim) in [(2, 5), (7, 4), (20, 20), (33, 6)] {
-            let config = NetConfig { width, ..NetConfig::default() };
+            let config = NetConfig { width, init: Init::Uniform, ..NetConfig::default() };
             let net = Net::new(config, Layout { dim, n_actions: 2, encoding: Encoding::PerAction }).unwrap();
             assert!(net.is_shallow());
             let (weights, mut c): (Params<T>, Params<T>) = (net.init(&mut rng), net.init(&mut rng));
