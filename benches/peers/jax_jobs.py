@@ -97,8 +97,9 @@ def width_of(w, lam, x):
     return f, jnp.sqrt(sum(jnp.sum(g[k] ** 2 / lam[k]) for k in NAMES) / len(w["gain"]))
 
 
-def scoring(a, chunk, timed=0):
-    """Rows of one block, or every context with every block; `chunk` rows of gradients at a time."""
+def scoring(a, chunk=None, timed=0):
+    """Rows of one block, or every context with every block: all at once, or `chunk` rows at a time where the gradients of all
+    would not fit the memory."""
     n_blocks, dim = a["w1"].shape[:2]
     w, lam = flat({k: a[k] for k in NAMES}), flat({k: a[f"lam_{k}"] for k in NAMES})
     whole, disjoint = len(a["x"]), "block" not in a
@@ -106,7 +107,8 @@ def scoring(a, chunk, timed=0):
 
     @jax.jit
     def all_rows(x):
-        return lax.map(functools.partial(width_of, w, lam), x, batch_size=chunk)
+        one = functools.partial(width_of, w, lam)
+        return lax.map(one, x, batch_size=chunk) if chunk else jax.vmap(one)(x)
 
     @functools.cache
     def first(n):
@@ -127,7 +129,7 @@ SIDES = {
     ("synthetic-b-step", "jax"): training,
     ("mnist-s-step", "jax"): training,
     ("mnist-b-step", "jax"): training,
-    ("synthetic-score", "jax"): lambda a: scoring(a, chunk=100),
+    ("synthetic-score", "jax"): scoring,
     # 100 contexts × 10 blocks = 1,000 of 100,000 pairs: a gradient of one pair is 784,300 numbers.
     ("mnist-score-dense", "jax"): lambda a: scoring(a, chunk=4, timed=100),
 }
