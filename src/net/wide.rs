@@ -371,15 +371,13 @@ impl Net {
     #[inline(always)]
     pub(crate) fn wide_centre<T: Scalar, A: Arch, R: Rows<T, A::V<T>>>(&self, first: &[T], wide: &mut Wide<T>) {
         const UNITS: usize = 20;
-        if const { R::VECTORS == 2 && R::SUMS >= UNITS } {
-            if self.config.width == UNITS {
-                let (own, inv_m) = (&mut wide.layers[0], T::of(self.inv_width));
-                let all = Product { x: &wide.input, w: first, ld: self.ld, z: &mut own.normal, sum: &mut own.sum };
-                A::call(Centred::<T, UNITS> { all, inv_m });
-                let squares = R::load(&own.sum);
-                self.wide_scale::<T, A, R>(squares, own);
-                return;
-            }
+        if const { R::VECTORS == 2 && R::SUMS >= UNITS } && self.config.width == UNITS {
+            let (own, inv_m) = (&mut wide.layers[0], T::of(self.inv_width));
+            let all = Product { x: &wide.input, w: first, ld: self.ld, z: &mut own.normal, sum: &mut own.sum };
+            A::call(Centred::<T, UNITS> { all, inv_m });
+            let squares = R::load(&own.sum);
+            self.wide_scale::<T, A, R>(squares, own);
+            return;
         }
         self.wide_project::<T, A, R>(first, wide);
         self.wide_normalise::<T, A, R>(wide);
