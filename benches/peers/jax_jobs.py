@@ -100,7 +100,7 @@ def width_of(w, lam, x):
 def scoring(a, chunk=None, timed=0):
     """Rows of one block, or every context with every block: all at once, or `chunk` rows at a time where the gradients of all
     would not fit the memory."""
-    n_blocks, dim = a["w1"].shape[:2]
+    n_blocks = len(a["w1"])
     w, lam = flat({k: a[k] for k in NAMES}), flat({k: a[f"lam_{k}"] for k in NAMES})
     whole, disjoint = len(a["x"]), "block" not in a
     timed = timed or whole

@@ -5,7 +5,7 @@
 //! result is one sum over the inputs in their order.
 
 use super::scalar::Scalar;
-use super::simd::{Arch, Job, LANES, Lanes, Rows, Vectors, lanes, lanes_mut};
+use super::simd::{Arch, Job, LANES, Lanes, Rows, Vectors, lanes, lanes_mut, many_registers};
 
 /// Repeats an expression over stretches of columns from `$col` on, each as wide as the list allows without leaving a
 /// single column, which would have too few sums to hide the latency of an addition; in it `$width` is a constant.
@@ -23,12 +23,6 @@ macro_rules! over_columns {
     }};
 }
 pub(crate) use over_columns;
-
-/// Whether a register holds sixteen numbers and there are more than thirty of them. Asked within `const`, so that what other
-/// instruction sets do not need is not compiled for them.
-pub(crate) const fn many_registers<T: Scalar, A: Arch>() -> bool {
-    A::Sixteen::<T>::SUMS >= 20
-}
 
 /// Work on C registers of type W, from a column on.
 trait Stretch<T: Scalar> {
@@ -104,8 +98,8 @@ impl<T: Scalar> Job for MultiplyPacked<'_, T> {
             let n = STRETCH.min(n_in - from);
             let w = &lanes(w)[from * columns..(from + n) * columns];
             let (x, z, add) = (&x[from..], lanes_mut(z), from > 0);
-            let packed = &mut packed;
-            over_stretches::<T, A>(columns, &mut PackedTile { x, stride, n, w, columns, z, add, packed });
+            let tile = Tile { x, stride, n, w, w_columns: columns, w_col: 0, columns, z, add };
+            over_stretches::<T, A>(columns, &mut PackedTile { tile, packed: &mut packed });
             from += n;
         }
     }
@@ -126,28 +120,21 @@ struct Tile<'a, T> {
     add: bool,
 }
 
-/// As [`Tile`], whose weights are to be copied.
+/// A tile whose weights are copied first.
 struct PackedTile<'a, T> {
-    x: &'a [T],
-    stride: usize,
-    n: usize,
-    w: &'a [Lanes<T>],
-    columns: usize,
-    z: &'a mut [Lanes<T>],
-    add: bool,
+    tile: Tile<'a, T>,
     packed: &'a mut [Lanes<T>],
 }
 
 impl<T: Scalar> Stretch<T> for PackedTile<'_, T> {
     #[inline(always)]
     fn stretch<A: Arch, W: Rows<T, A::V<T>>, const C: usize>(&mut self, col: usize) {
-        let PackedTile { x, stride, n, w, columns, add, .. } = *self;
-        let own = C * W::VECTORS;
-        for (to, from) in self.packed.chunks_exact_mut(own).zip(w.chunks_exact(columns)) {
+        let (own, Tile { w, w_columns, n, .. }) = (C * W::VECTORS, &self.tile);
+        for (to, from) in self.packed.chunks_exact_mut(own).zip(w.chunks_exact(*w_columns)) {
             to.copy_from_slice(&from[col..col + own]);
         }
-        let (w, z) = (&self.packed[..n * own], &mut *self.z);
-        Tile { x, stride, n, w, w_columns: own, w_col: 0, columns, z, add }.rows::<A, W, C>(col);
+        let (w, z) = (&self.packed[..*n * own], &mut *self.tile.z);
+        Tile { w, w_columns: own, z, ..self.tile }.rows::<A, W, C>(col);
     }
 }
 

@@ -7,10 +7,9 @@
 //! of rounding u itself to f32. Whether that matters is for the caller to know: where the norm is subtracted from
 //! something of its own size, ask the caller's rule; where it is the result itself, it is as good as the rows were.
 
-use super::dense::many_registers;
 use super::panels::{HEIGHT, Panels, product_lower};
 use super::scalar::Scalar;
-use super::simd::{Arch, Job, LANES, Lanes, Rows, dispatch};
+use super::simd::{Arch, Job, LANES, Lanes, Rows, dispatch, many_registers};
 
 /// Bytes of the tiles that meet a panel before the next: they stay in the second cache.
 const GROUP_BYTES: usize = 1 << 18;

@@ -227,9 +227,9 @@ impl<T: Scalar> Neural<T> {
         }
     }
 
-    /// One step of B-mode on the rounds in `work.drawn`.
+    /// One step of B-mode on the rounds in `work.drawn`; meanwhile the next batch is drawn from 0..next_n, into `work.ahead`.
     #[inline(always)]
-    fn step_batch<A: Arch>(&mut self) {
+    fn step_batch<A: Arch>(&mut self, next_n: usize) {
         self.sort_batch();
         let (replay, Work { batch, sorted, starts, ahead, .. }) = (&self.replay, &mut self.work);
         for (row, &i) in sorted.iter().enumerate() {
@@ -238,31 +238,36 @@ impl<T: Scalar> Neural<T> {
         }
         let blocks =
             || starts.windows(2).map(|w| w[0] as usize..w[1] as usize).enumerate().filter(|(_, r)| !r.is_empty());
-        // The next batch's rows are asked for a few at a time, while this one's are computed: as many as can be on their
-        // way at once.
-        let mut next = if replay.is_cached() { &[] } else { &ahead[..] }.chunks(ahead.len().div_ceil(batch.pauses()));
+        // The next batch's rows are drawn and asked for a few at a time, while this one's are computed: as many as can be
+        // on their way at once.
+        let portion = ahead.len().div_ceil(batch.pauses());
+        let (mut next, is_cached, batches) = (ahead.chunks_mut(portion), replay.is_cached(), &mut self.batches);
         let meanwhile = &mut || {
-            for &i in next.next().unwrap_or_default() {
-                // the round that comes next is not here yet
-                replay.prefetch((i as usize).min(replay.len() - 1));
+            let rounds = next.next().unwrap_or_default();
+            draw(batches, next_n, rounds);
+            if !is_cached {
+                for &i in &*rounds {
+                    // the round that comes next is not here yet
+                    replay.prefetch((i as usize).min(replay.len() - 1));
+                }
             }
         };
         self.net.batch_gradient::<T, A>(&self.weights, blocks(), batch, meanwhile);
         let step = self.stepper.begin(self.t, &mut self.weights);
         self.net.batch_step::<T, A>(blocks(), batch, step, meanwhile);
+        next.for_each(|rounds| draw(&mut self.batches, next_n, rounds));
+        self.work.ahead_of = next_n;
     }
 
-    /// Draws the rounds of a batch from all rounds so far, with replacement, and a batch ahead of `next_n` rounds.
+    /// The rounds of a batch, with replacement from all rounds so far: those that were drawn during the step before, if any.
     #[inline(always)]
-    fn draw_batch(&mut self, next_n: usize) {
+    fn draw_batch(&mut self) {
         let n = self.replay.len();
         let Work { drawn, ahead, ahead_of, .. } = &mut self.work;
         if *ahead_of != n {
             draw(&mut self.batches, n, ahead);
         }
         std::mem::swap(drawn, ahead);
-        draw(&mut self.batches, next_n, ahead);
-        *ahead_of = next_n;
     }
 
     /// Sorts the drawn rounds by block.
@@ -320,8 +325,8 @@ impl<T: Scalar> Job for Observe<'_, '_, T> {
                 }
                 let n = neural.replay.len();
                 for step in 1..=steps {
-                    neural.draw_batch(if step < steps { n } else { n + 1 });
-                    neural.step_batch::<A>();
+                    neural.draw_batch();
+                    neural.step_batch::<A>(if step < steps { n } else { n + 1 });
                 }
             }
         }
@@ -395,7 +400,7 @@ mod tests {
         type Out = ();
         #[inline(always)]
         fn run<A: Arch>(self) {
-            self.0.step_batch::<A>();
+            self.0.step_batch::<A>(1);
         }
     }
 
@@ -431,7 +436,7 @@ mod tests {
                     model.work.drawn[i] = i as u32;
                 }
                 for _ in 0..3 {
-                    if best { dispatch(Step(&mut model)) } else { model.step_batch::<Portable>() }
+                    if best { dispatch(Step(&mut model)) } else { model.step_batch::<Portable>(1) }
                 }
                 let want: Params<f64> = model.net.pack(&want).unwrap();
                 let distance = model.weights.distance_squared(&want).sqrt();

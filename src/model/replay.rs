@@ -42,10 +42,11 @@ impl Replay {
         (self.layout.dim + EXTRA).div_ceil(LANES)
     }
 
+    /// All numbers of a round, in whole lines.
     #[inline(always)]
     fn record(&self, round: usize) -> &[f32] {
         let lines = self.lines();
-        &self.records.get(round * lines..(round + 1) * lines)[..self.layout.dim + EXTRA]
+        self.records.get(round * lines..(round + 1) * lines)
     }
 
     /// Adds a round.
@@ -69,8 +70,7 @@ impl Replay {
     /// As [`Replay::round`], with whatever stands behind the context, in whole lines.
     #[inline(always)]
     pub(super) fn whole_round(&self, round: usize) -> (&[f32], f64) {
-        let lines = self.lines();
-        let record = self.records.get(round * lines..(round + 1) * lines);
+        let record = self.record(round);
         let extra = &record[self.layout.dim..self.layout.dim + EXTRA];
         (record, f64::from_bits(u64::from(extra[1].to_bits()) | u64::from(extra[2].to_bits()) << 32))
     }

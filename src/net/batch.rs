@@ -3,16 +3,21 @@
 //! z_1 = W_1 x by a product per block of W_1, over rows, or in tiles with a row per lane where there is one block that the
 //! first cache holds; then all rows, whatever their block, pass through the rest of the network in tiles (`wide.rs`, or
 //! `shallow.rs` for one hidden layer); δz comes back as rows, and Σ_r x_r δz_rᵀ moves the weights tile by tile
-//! (`optim.rs`). The gradients of the vectors (output layer, gain, offset, biases) are summed lane by lane.
+//! (`optim.rs`). The gradients of the vectors (output layer, gain, offset, biases) are summed lane by lane. A few rows that would
+//! leave their tile nearly empty pass one by one (`single.rs`).
 
 use std::ops::Range;
 
 use super::optim::{Step, Sums};
+use super::single::SingleRows;
 use super::wide::{Wide, rows_to_units, units_to_rows};
 use super::{Net, Params, ROWS};
 use crate::linalg::dense::multiply;
 use crate::linalg::scalar::Scalar;
-use crate::linalg::simd::{Arch, LANES, Rows, Tile, Vectors, lanes, lanes_mut};
+use crate::linalg::simd::{Arch, LANES, Lanes, Rows, Tile, Vectors, lanes, lanes_mut};
+
+/// As many rows pass one by one at most: a tile takes as long however few it holds.
+const SINGLES: usize = 3;
 
 /// The rows of a batch and what their pass leaves.
 #[derive(Debug, Clone)]
@@ -21,6 +26,8 @@ pub(crate) struct Batch<T> {
     input: Vec<T>,
     stride: usize,
     n: usize,
+    /// Rows at the end that pass one by one.
+    singles: usize,
     /// Of the rows of each tile: rewards, and weights in the loss, which are 0 in lanes without a row.
     rewards: Vec<Tile<T>>,
     weights: Vec<Tile<T>>,
@@ -62,14 +69,16 @@ impl<T: Scalar> Batch<T> {
         });
         let stride = net.n_in.next_multiple_of(LANES);
         let n_tiles = rows.div_ceil(ROWS);
+        let few = (1..=SINGLES).contains(&(rows % ROWS)) && net.is_small() && net.is_in_lanes();
         let mut weights = vec![Tile::ZERO; n_tiles];
         for row in 0..rows {
-            *number(&mut weights, row) = T::of(1.0 / rows as f64);
+            *number(&mut weights, row) = share(rows);
         }
         Batch {
             input: vec![T::ZERO; rows * stride],
             stride,
             n: rows,
+            singles: if few { rows % ROWS } else { 0 },
             rewards: vec![Tile::ZERO; n_tiles],
             weights,
             layers: layers.collect(),
@@ -97,9 +106,15 @@ impl<T: Scalar> Batch<T> {
         *number(&mut self.rewards, row) = T::of(reward);
     }
 
+    /// The rows that pass in tiles, and how many tiles these are.
+    fn in_tiles(&self) -> (usize, usize) {
+        let n = self.n - self.singles;
+        (n, n.div_ceil(ROWS))
+    }
+
     /// How often a step calls what is to be done meanwhile: before each product, and three times a tile of rows.
     pub(crate) fn pauses(&self) -> usize {
-        3 * self.rewards.len() + 2
+        3 * self.in_tiles().1 + 2
     }
 
     fn clear_sums(&mut self) {
@@ -110,6 +125,7 @@ impl<T: Scalar> Batch<T> {
         }
         self.output.fill(Tile::ZERO);
         self.output_bias = Tile::ZERO;
+        self.grad.fill(T::ZERO);
     }
 }
 
@@ -125,7 +141,7 @@ impl Net {
         batch: &mut Batch<T>,
         meanwhile: &mut impl FnMut(),
     ) {
-        let (ld, n) = (self.ld, batch.n);
+        let (ld, (n, n_tiles)) = (self.ld, batch.in_tiles());
         meanwhile();
         if !self.is_in_lanes() {
             for (block, rows) in blocks {
@@ -136,10 +152,13 @@ impl Net {
         }
         batch.clear_sums();
         batch.wide.iter_mut().for_each(|wide| self.wide_begin(&weights.rest, wide));
+        if batch.singles > 0 {
+            self.batch_singles::<T, A>(weights, batch);
+        }
         // tiles that have each their own memory all begin before the first one ends: it need not wait for its root and division
         let together = batch.wide.len();
-        for first in (0..n.div_ceil(ROWS)).step_by(together) {
-            let tiles = first..(first + together).min(n.div_ceil(ROWS));
+        for first in (0..n_tiles).step_by(together) {
+            let tiles = first..(first + together).min(n_tiles);
             for tile in tiles.clone() {
                 meanwhile();
                 if n - tile * ROWS > LANES {
@@ -160,6 +179,22 @@ impl Net {
         }
     }
 
+    /// The rows that pass one by one.
+    #[inline(always)]
+    fn batch_singles<T: Scalar, A: Arch>(&self, weights: &Params<T>, batch: &mut Batch<T>) {
+        let first = batch.n - batch.singles;
+        let Batch { input, stride, rewards, layers, grad, .. } = batch;
+        let rows = SingleRows {
+            x: &input[first * *stride..],
+            stride: *stride,
+            rewards: &rewards[first / ROWS].0.as_flattened()[..batch.singles],
+            share: share(batch.n),
+            delta_z: &mut layers[0].z[first * self.ld..],
+            grad,
+        };
+        self.single_rows::<T, A>(weights, rows);
+    }
+
     /// z_1 of a tile; x̂_1 before it is scaled where the passes are those of `shallow.rs`.
     #[inline(always)]
     fn batch_begin<T: Scalar, A: Arch, R: Rows<T, A::V<T>>>(
@@ -168,7 +203,7 @@ impl Net {
         tile: usize,
         batch: &mut Batch<T>,
     ) {
-        let rows = tile * ROWS..batch.n.min((tile + 1) * ROWS);
+        let rows = tile * ROWS..batch.in_tiles().0.min((tile + 1) * ROWS);
         let Batch { input, stride, layers, wide, .. } = batch;
         let at = tile % wide.len();
         let wide = &mut wide[at];
@@ -195,7 +230,7 @@ impl Net {
         tile: usize,
         batch: &mut Batch<T>,
     ) {
-        let rows = tile * ROWS..batch.n.min((tile + 1) * ROWS);
+        let rows = tile * ROWS..batch.in_tiles().0.min((tile + 1) * ROWS);
         let Batch { rewards, weights: shares, layers, output, output_bias, wide, .. } = batch;
         let (at, rest) = (tile % wide.len(), &weights.rest[..]);
         let (wide, y, weight) = (&mut wide[at], &rewards[tile], &shares[tile]);
@@ -250,7 +285,8 @@ impl Net {
             step.first(self.blocks(next..block)).still::<A>();
             let x = &input[rows.start * *stride..];
             let u = &layers[0].z[rows.start * ld..rows.end * ld];
-            step.first(self.blocks(block..block + 1)).outer::<A>((x, *stride), self.n_in, (u, ld), sums);
+            let part = step.first(self.blocks(block..block + 1));
+            part.outer::<A>((x, *stride), (u, ld), (self.n_in, self.config.width), sums);
             next = block + 1;
         }
         step.first(self.blocks(next..self.n_blocks)).still::<A>();
@@ -258,7 +294,8 @@ impl Net {
         for (l, layer) in self.layers.iter().enumerate() {
             if l > 0 {
                 let part = step.rest(layer.weight..layer.weight + layer.n_in * ld);
-                part.outer::<A>((&layers[l - 1].h, ld), layer.n_in, (&layers[l].z, ld), sums);
+                let shape = (layer.n_in, self.config.width);
+                part.outer::<A>((&layers[l - 1].h, ld), (&layers[l].z, ld), shape, sums);
             }
             let own = &layers[l];
             for (at, sums) in [(layer.bias, &own.bias), (layer.gain, &own.gain), (layer.offset, &own.offset)] {
@@ -287,6 +324,11 @@ impl Net {
     }
 }
 
+/// The weight of each of n rows in the loss.
+fn share<T: Scalar>(n: usize) -> T {
+    T::of(1.0 / n as f64)
+}
+
 /// The number of a row in tiles of them.
 #[inline(always)]
 fn number<T>(tiles: &mut [Tile<T>], row: usize) -> &mut T {
@@ -298,7 +340,7 @@ fn add_to<T: Scalar, A: Arch, R: Rows<T, A::V<T>>>(v: R, sum: &mut Tile<T>) {
     R::store(R::add(R::load(sum), v), sum);
 }
 
-/// The sum over lanes of each tile, eight tiles at a time.
+/// Adds the sum over lanes of each tile, eight tiles at a time.
 #[inline(always)]
 fn totals<T: Scalar, A: Arch>(tiles: &[Tile<T>], out: &mut [T]) {
     for (tiles, out) in tiles.chunks(LANES).zip(out.chunks_exact_mut(LANES)) {
@@ -310,7 +352,8 @@ fn totals<T: Scalar, A: Arch>(tiles: &[Tile<T>], out: &mut [T]) {
         for v in A::transpose(block) {
             sum = A::add(sum, v);
         }
-        A::store(sum, out.try_into().expect("eight lanes"));
+        let out: &mut Lanes<T> = out.try_into().expect("eight lanes");
+        A::store(A::add(A::load(out), sum), out);
     }
 }
 

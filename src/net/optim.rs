@@ -20,9 +20,9 @@ use serde::{Deserialize, Serialize};
 use super::{Net, Params};
 use crate::archive::Archive;
 use crate::error::{Error, not_negative, positive};
-use crate::linalg::dense::{many_registers, over_columns};
+use crate::linalg::dense::over_columns;
 use crate::linalg::scalar::Scalar;
-use crate::linalg::simd::{Arch, HALF, Job, LANES, Lanes, Rows, Vectors, lanes, lanes_mut};
+use crate::linalg::simd::{Arch, HALF, Job, LANES, Lanes, Rows, Tile, Vectors, lanes, lanes_mut, many_registers};
 
 const BETA1: f64 = 0.9;
 const BETA2: f64 = 0.999;
@@ -313,11 +313,17 @@ impl<T: Scalar> Part<'_, T> {
         });
     }
 
-    /// Moves a weight matrix (n_in × ld) by Σ_r x_r u_rᵀ, with rows of x and of u that lie so far apart.
+    /// Moves a weight matrix (n_in × ld, of which n_out outputs are no padding) by Σ_r x_r u_rᵀ, with rows of x and of u that
+    /// lie so far apart.
     #[inline(always)]
-    pub(crate) fn outer<A: Arch>(self, x: (&[T], usize), n_in: usize, u: (&[T], usize), sums: &mut Sums<T>) {
-        let ((x, stride), (u, ld)) = (x, u);
-        A::call(Outer { part: self, x, stride, n_in, u, ld, sums });
+    pub(crate) fn outer<A: Arch>(
+        self,
+        (x, stride): (&[T], usize),
+        (u, ld): (&[T], usize),
+        (n_in, n_out): (usize, usize),
+        sums: &mut Sums<T>,
+    ) {
+        A::call(Outer { part: self, x, stride, n_in, u, ld, n_out, sums });
     }
 }
 
@@ -400,6 +406,7 @@ struct Outer<'a, T> {
     n_in: usize,
     u: &'a [T],
     ld: usize,
+    n_out: usize,
     sums: &'a mut Sums<T>,
 }
 
@@ -408,9 +415,21 @@ impl<T: Scalar> Job for Outer<'_, T> {
 
     #[inline(always)]
     fn run<A: Arch>(self) {
-        let Outer { part, x, stride, n_in, u, ld, sums } = self;
+        let Outer { part, x, stride, n_in, u, ld, n_out, sums } = self;
         if const { many_registers::<T, A>() } {
             let columns = ld / LANES;
+            if columns == 3 && n_out <= NARROW {
+                return with_rule!(part, A, |rule| {
+                    let mut j = 0;
+                    while j < n_in {
+                        let own = if n_in - j <= NARROW { n_in - j } else { INPUTS };
+                        let sums = &mut sums.0[..own];
+                        A::call(SumNarrow { x: (x, stride, j), u, sums });
+                        move_inputs::<T, A, _>(rule, sums, columns, j * columns, columns);
+                        j += own;
+                    }
+                });
+            }
             return with_rule!(part, A, |rule| {
                 for j in (0..n_in).step_by(INPUTS) {
                     let sums = &mut sums.0[..INPUTS.min(n_in - j)];
@@ -452,17 +471,21 @@ impl<T: Scalar> Job for Outer<'_, T> {
 /// Inputs that are summed together where there are many registers: a multiple of three, as [`outer_tile`] takes them.
 const INPUTS: usize = 12;
 
+/// Outputs that are a register of sixteen and a quarter of one, and as many inputs at most: the sums of such a matrix take
+/// twenty-five registers.
+const NARROW: usize = 20;
+
 /// Vectors of outputs that are summed before their weights move.
 const COLUMNS: usize = 16;
 
 /// Room for sums of a gradient: those of some inputs by some vectors of outputs, so that weights move in the order in which
 /// they lie.
 #[derive(Debug, Clone)]
-pub(crate) struct Sums<T>(Box<[[Lanes<T>; COLUMNS]; INPUTS]>);
+pub(crate) struct Sums<T>(Box<[[Lanes<T>; COLUMNS]; NARROW]>);
 
 impl<T: Scalar> Sums<T> {
     pub(crate) fn new() -> Self {
-        Sums(Box::new([[[T::ZERO; LANES]; COLUMNS]; INPUTS]))
+        Sums(Box::new([[[T::ZERO; LANES]; COLUMNS]; NARROW]))
     }
 }
 
@@ -529,6 +552,65 @@ fn sum_tile<T: Scalar, A: Arch, W: Rows<T, A::V<T>>, const R: usize, const N: us
     for r in 0..R {
         for c in 0..N {
             sums[r][c].store_to(&mut out[r][at + c * W::VECTORS..]);
+        }
+    }
+}
+
+/// As [`SumInputs`], for seventeen to [`NARROW`] outputs in three vectors: sixteen of them as there; the others of four inputs
+/// at a time in one register, so that none of its lanes is empty.
+struct SumNarrow<'a, T> {
+    x: (&'a [T], usize, usize),
+    u: &'a [T],
+    sums: &'a mut [[Lanes<T>; COLUMNS]],
+}
+
+impl<T: Scalar> Job for SumNarrow<'_, T> {
+    type Out = ();
+
+    #[inline(always)]
+    fn run<A: Arch>(self) {
+        let SumNarrow { x, u, sums } = self;
+        macro_rules! of {
+            ($($fours:literal: $($n:literal)+;)+) => {
+                match sums.len() {
+                    $($($n => sum_narrow::<T, A, A::Sixteen<T>, $n, $fours>(x, u, sums),)+)+
+                    _ => unreachable!("one to twenty inputs"),
+                }
+            };
+        }
+        of!(1: 1 2 3 4; 2: 5 6 7 8; 3: 9 10 11 12; 4: 13 14 15 16; 5: 17 18 19 20;);
+    }
+}
+
+/// As [`SumNarrow`], of R inputs, which are that many fours.
+#[inline(always)]
+fn sum_narrow<T: Scalar, A: Arch, W: Rows<T, A::V<T>>, const R: usize, const FOURS: usize>(
+    (x, stride, j): (&[T], usize, usize),
+    u: &[T],
+    out: &mut [[Lanes<T>; COLUMNS]],
+) {
+    let (mut sums, mut fours) = ([W::splat(T::ZERO); R], [W::splat(T::ZERO); FOURS]);
+    // bounds are checked here and not for every row; after the last input there may be other numbers
+    assert!(j + 4 * FOURS <= stride);
+    for (u, x) in lanes(u).as_chunks::<3>().0.iter().zip(x.chunks_exact(stride)) {
+        let x = &x[j..j + 4 * FOURS];
+        let (own, last) = (W::load_from(&u[..2]), W::four_times(u[2].first_chunk().expect("four of eight")));
+        for r in 0..R {
+            sums[r] = W::splat(x[r]).madd(own, sums[r]);
+        }
+        let x = x.as_chunks::<4>().0;
+        for q in 0..FOURS {
+            fours[q] = W::each_four_times(&x[q]).madd(last, fours[q]);
+        }
+    }
+    for r in 0..R {
+        sums[r].store_to(&mut out[r][..2]);
+    }
+    for q in 0..FOURS {
+        let mut tile = Tile::ZERO;
+        fours[q].store(&mut tile);
+        for (out, four) in out[4 * q..].iter_mut().zip(tile.numbers().as_chunks::<4>().0) {
+            out[2] = [four[0], four[1], four[2], four[3], T::ZERO, T::ZERO, T::ZERO, T::ZERO];
         }
     }
 }

@@ -1,5 +1,5 @@
-//! A round of S-mode where the network has one hidden layer and a row of its units fits the registers: forward and
-//! backward pass, the growth of Λ and the step in one function.
+//! Single rows where the network has one hidden layer and a row of its units fits the registers: a round of S-mode, with
+//! forward and backward pass, the growth of Λ and the step in one function, and the few rows of a batch that fill no tile.
 //!
 //! The operations are those of `tangent.rs`, `factors.rs` and `optim.rs`, which go through memory and serve any depth and
 //! width. With twenty units it is not the operations that take the time but the way from each result to the next; so
@@ -7,9 +7,9 @@
 
 use super::optim::Step;
 use super::tangent::LAYER_NORM_EPS;
-use super::{Growth, Net};
+use super::{Growth, Net, Params};
 use crate::linalg::scalar::Scalar;
-use crate::linalg::simd::{Arch, Job, LANES, Lanes, lanes};
+use crate::linalg::simd::{Arch, Job, LANES, Lanes, lanes, lanes_mut};
 
 /// One number of each unit, in registers.
 type Row<A, T, const C: usize> = [<A as Arch>::V<T>; C];
@@ -58,22 +58,126 @@ impl<T: Scalar, const C: usize> Job for SingleStep<'_, T, C> {
     #[inline(always)]
     fn run<A: Arch>(self) {
         let SingleStep { net, round: Round { x, block, reward }, mut step, mut growth } = self;
-        let (layer, rest) = (&net.layers[0], &step.weights().rest[..]);
-        let mut z = product::<T, A, C>(x, net.block(&step.weights().first, block));
+        let weights = step.weights();
+        let z = product::<T, A, C, f32>(x, net.block(&weights.first, block), T::of_f32);
+        let Pass { f, delta_z, vectors } = net.single_pass::<T, A, C>(&weights.rest, z);
+        let e = f - T::of(reward);
+        step.first(net.blocks(0..block)).still::<A>();
+        step.first(net.blocks(block + 1..net.n_blocks)).still::<A>();
+        // W_1 first: the next round begins with it, while the vectors are still on their way
+        let padding = C * LANES - net.config.width;
+        let grows = growth.as_mut().map(|growth| (&mut *growth.first, growth.s));
+        step.first(net.blocks(block..block + 1)).outer_in::<A, C>(x, delta_z, padding, e, grows);
+        let grows = growth.map(|growth| (growth.rest, growth.s));
+        let one = net.output_bias;
+        step.rest(0..net.rest_len).vectors_in::<A, C>(net.single_places(), vectors, padding, one, e, grows);
+    }
+}
+
+/// A few rows of a batch, with one block.
+pub(super) struct SingleRows<'a, T> {
+    /// Their inputs, `stride` apart.
+    pub(super) x: &'a [T],
+    pub(super) stride: usize,
+    pub(super) rewards: &'a [T],
+    /// The weight of each in the loss.
+    pub(super) share: T,
+    /// For e·δz of each, `ld` apart.
+    pub(super) delta_z: &'a mut [T],
+    /// In the shape of all parameters but W_1.
+    pub(super) grad: &'a mut [T],
+}
+
+impl Net {
+    /// The rows' shares in the gradient of a batch, with e = share·(f − reward): e·δz of each row, and Σ e·∇f of all
+    /// parameters but W_1, which is added to `grad`. For networks that are [small](Net::is_small).
+    #[inline(always)]
+    pub(super) fn single_rows<T: Scalar, A: Arch>(&self, weights: &Params<T>, rows: SingleRows<'_, T>) {
+        match self.ld / LANES {
+            1 => A::call(RowsOf::<T, 1> { net: self, weights, rows }),
+            2 => A::call(RowsOf::<T, 2> { net: self, weights, rows }),
+            3 => A::call(RowsOf::<T, 3> { net: self, weights, rows }),
+            _ => A::call(RowsOf::<T, 4> { net: self, weights, rows }),
+        }
+    }
+}
+
+struct RowsOf<'a, T, const C: usize> {
+    net: &'a Net,
+    weights: &'a Params<T>,
+    rows: SingleRows<'a, T>,
+}
+
+impl<T: Scalar, const C: usize> Job for RowsOf<'_, T, C> {
+    type Out = ();
+
+    #[inline(always)]
+    fn run<A: Arch>(self) {
+        let RowsOf { net, weights, rows: SingleRows { x, stride, rewards, share, delta_z, grad } } = self;
+        let mut sums = [[A::zero::<T>(); C]; 4];
+        let mut sum_e = T::ZERO;
+        for ((x, &reward), out) in x.chunks_exact(stride).zip(rewards).zip(delta_z.chunks_exact_mut(net.ld)) {
+            let z = product::<T, A, C, T>(&x[..net.n_in], &weights.first, |x| x);
+            let Pass { f, delta_z, vectors } = net.single_pass::<T, A, C>(&weights.rest, z);
+            let residual = (f - reward) * share;
+            let (e, out) = (A::splat(residual), &mut lanes_mut(out)[..C]);
+            for c in 0..C {
+                A::store(A::mul(e, delta_z[c]), &mut out[c]);
+                for k in 0..4 {
+                    sums[k][c] = A::madd(e, vectors[k][c], sums[k][c]);
+                }
+            }
+            sum_e += residual;
+        }
+        let places = net.single_places();
+        for k in 0..4 {
+            if let Some(at) = places[k] {
+                let grad = &mut lanes_mut(&mut grad[at..at + C * LANES])[..C];
+                for c in 0..C {
+                    A::store(A::add(A::load(&grad[c]), sums[k][c]), &mut grad[c]);
+                }
+            }
+        }
+        if let Some(at) = net.output_bias {
+            grad[at] += sum_e;
+        }
+    }
+}
+
+/// What the pass of one row leaves.
+struct Pass<A: Arch, T: Scalar, const C: usize> {
+    f: T,
+    delta_z: Row<A, T, C>,
+    /// ∂f of what lies at [`Net::single_places`].
+    vectors: [Row<A, T, C>; 4],
+}
+
+impl Net {
+    /// Where gain, offset, biases and output lie.
+    #[inline(always)]
+    fn single_places(&self) -> [Option<usize>; 4] {
+        let layer = &self.layers[0];
+        [layer.gain, layer.offset, layer.bias, Some(self.output)]
+    }
+
+    /// Forward and backward pass from W_1 x on.
+    #[inline(always)]
+    fn single_pass<T: Scalar, A: Arch, const C: usize>(&self, rest: &[T], mut z: Row<A, T, C>) -> Pass<A, T, C> {
+        let layer = &self.layers[0];
         if let Some(at) = layer.bias {
             let bias = row::<T, A, C>(rest, at);
             for c in 0..C {
                 z[c] = A::add(z[c], bias[c]);
             }
         }
-        let scale = net.output_scale::<T>();
-        let weight = row::<T, A, C>(rest, net.output);
+        let scale = self.output_scale::<T>();
+        let weight = row::<T, A, C>(rest, self.output);
         let (mut h, mut output, mut delta_y) = (z, z, z);
         let (mut delta_gain, mut delta_z) = (z, z);
         let mut f = A::zero::<T>();
         if let (Some(gain), Some(offset)) = (layer.gain, layer.offset) {
             let (gain, offset) = (row::<T, A, C>(rest, gain), row::<T, A, C>(rest, offset));
-            let (normal, inv_std) = net.normal::<T, A, C>(z);
+            let (normal, inv_std) = self.normal::<T, A, C>(z);
             let (mut sum, mut sum_both) = (A::zero::<T>(), A::zero::<T>());
             for c in 0..C {
                 let y = A::madd(gain[c], normal[c], offset[c]);
@@ -84,11 +188,11 @@ impl<T: Scalar, const C: usize> Job for SingleStep<'_, T, C> {
                 sum = A::madd(delta_y[c], gain[c], sum);
                 sum_both = A::madd(delta_gain[c], gain[c], sum_both);
             }
-            let minus_inv_m = T::of(-net.inv_width);
+            let minus_inv_m = T::of(-self.inv_width);
             let mean = A::splat(A::total(sum) * minus_inv_m);
             let mean_both = A::splat(A::total(sum_both) * minus_inv_m);
             let inv_std = A::splat(inv_std);
-            let last_inv_std = A::mul(inv_std, net.real_units::<T, A, C>());
+            let last_inv_std = A::mul(inv_std, self.real_units::<T, A, C>());
             for c in 0..C {
                 let centred = A::madd(normal[c], mean_both, A::madd(gain[c], delta_y[c], mean));
                 delta_z[c] = A::mul(if c + 1 < C { inv_std } else { last_inv_std }, centred);
@@ -101,26 +205,13 @@ impl<T: Scalar, const C: usize> Job for SingleStep<'_, T, C> {
             }
             delta_z = delta_y;
         }
-        let f = scale * A::total(f) + net.output_bias.map_or(T::ZERO, |at| rest[at]);
+        let f = scale * A::total(f) + self.output_bias.map_or(T::ZERO, |at| rest[at]);
         for c in 0..C {
             output[c] = A::mul(A::splat(scale), h[c]);
         }
-
-        let e = f - T::of(reward);
-        step.first(net.blocks(0..block)).still::<A>();
-        step.first(net.blocks(block + 1..net.n_blocks)).still::<A>();
-        // W_1 first: the next round begins with it, while the vectors are still on their way
-        let padding = C * LANES - net.config.width;
-        let grows = growth.as_mut().map(|growth| (&mut *growth.first, growth.s));
-        step.first(net.blocks(block..block + 1)).outer_in::<A, C>(x, delta_z, padding, e, grows);
-        let places = [layer.gain, layer.offset, layer.bias, Some(net.output)];
-        let vectors = [delta_gain, delta_y, delta_z, output];
-        let grows = growth.map(|growth| (growth.rest, growth.s));
-        step.rest(0..net.rest_len).vectors_in::<A, C>(places, vectors, padding, net.output_bias, e, grows);
+        Pass { f, delta_z, vectors: [delta_gain, delta_y, delta_z, output] }
     }
-}
 
-impl Net {
     /// x̂ and 1/√(var + ε).
     ///
     /// Mean and variance are those of d = z − z_1, from Σd and Σd², which do not wait for each other: the variance is
@@ -171,12 +262,12 @@ fn row<T: Scalar, A: Arch, const C: usize>(rest: &[T], at: usize) -> Row<A, T, C
 
 /// W x, inputs of even and of odd place summed apart.
 #[inline(always)]
-fn product<T: Scalar, A: Arch, const C: usize>(x: &[f32], w: &[T]) -> Row<A, T, C> {
+fn product<T: Scalar, A: Arch, const C: usize, X: Copy>(x: &[X], w: &[T], of: impl Fn(X) -> T) -> Row<A, T, C> {
     let w: &[[Lanes<T>; C]] = lanes(w).as_chunks().0;
     let ((x, last_x), (w, last_w)) = (x.as_chunks::<2>(), w.as_chunks::<2>());
     let (mut even, mut odd) = ([A::zero::<T>(); C], [A::zero::<T>(); C]);
     for (x, w) in x.iter().zip(w) {
-        let (first, second) = (A::splat(T::of_f32(x[0])), A::splat(T::of_f32(x[1])));
+        let (first, second) = (A::splat(of(x[0])), A::splat(of(x[1])));
         for c in 0..C {
             even[c] = A::madd(first, A::load(&w[0][c]), even[c]);
             odd[c] = A::madd(second, A::load(&w[1][c]), odd[c]);
@@ -184,7 +275,7 @@ fn product<T: Scalar, A: Arch, const C: usize>(x: &[f32], w: &[T]) -> Row<A, T, 
     }
     for (&x, w) in last_x.iter().zip(last_w) {
         for c in 0..C {
-            even[c] = A::madd(A::splat(T::of_f32(x)), A::load(&w[c]), even[c]);
+            even[c] = A::madd(A::splat(of(x)), A::load(&w[c]), even[c]);
         }
     }
     for c in 0..C {
@@ -196,7 +287,7 @@ fn product<T: Scalar, A: Arch, const C: usize>(x: &[f32], w: &[T]) -> Row<A, T, 
 #[cfg(test)]
 mod tests {
     use super::super::optim::Stepper;
-    use super::super::{Init, NetConfig, Optimiser, OutputScale, Params, Schedule, Tangents, Towards};
+    use super::super::{Init, NetConfig, Optimiser, OutputScale, Schedule, Tangents, Towards};
     use super::*;
     use crate::data::{Encoding, Layout};
     use crate::linalg::simd::{Portable, dispatch};

@@ -117,6 +117,12 @@ pub trait Arch: 'static {
     }
 }
 
+/// Whether a register holds sixteen numbers and there are more than thirty of them. Asked within `const`, so that what other
+/// instruction sets do not need is not compiled for them.
+pub(crate) const fn many_registers<T: Scalar, A: Arch>() -> bool {
+    A::Sixteen::<T>::SUMS >= 20
+}
+
 /// Plain Rust over arrays of eight, which the compiler turns into what every processor of the target has.
 pub struct Arrays<const FUSED: bool>;
 

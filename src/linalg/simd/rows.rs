@@ -19,7 +19,8 @@ impl<T: Scalar> Tile<T> {
     }
 }
 
-/// Numbers of rows side by side, and what can be done with them. Eight rows, a vector V, use the first half of a [`Tile`].
+/// Numbers of rows side by side, and what can be done with them. Eight rows, a vector V, use the first half of a [`Tile`];
+/// V also says which instruction set these registers belong to.
 pub trait Rows<T, V>: Copy {
     /// Vectors of eight rows.
     const VECTORS: usize;
@@ -39,12 +40,14 @@ pub trait Rows<T, V>: Copy {
     fn positive(self) -> Self;
     /// `a` where `self` > 0, else 0.
     fn where_positive(self, a: Self) -> Self;
-    /// From vectors of eight rows; of eight rows there is only the first.
-    fn join(vectors: [V; 2]) -> Self;
     /// From the first vectors of a list: numbers that lie side by side, on no border.
     fn load_from(list: &[Lanes<T>]) -> Self;
     /// Over the first vectors of a list.
     fn store_to(self, list: &mut [Lanes<T>]);
+    /// Four numbers, then again and again.
+    fn four_times(four: &[T; 4]) -> Self;
+    /// The first of four numbers four times, then the second, and so on.
+    fn each_four_times(four: &[T; 4]) -> Self;
     /// Four numbers of each row, turned; of eight rows, the first half.
     fn turn(rows: [&[T; 4]; 2 * LANES]) -> [Self; 4];
     /// Writes four numbers of each row, `stride` apart.
@@ -129,12 +132,6 @@ impl<A: Arch, T: Scalar, const N: usize> Rows<T, A::V<T>> for Vectors<A, T, N> {
         }
     }
     #[inline(always)]
-    fn join(vectors: [A::V<T>; 2]) -> Self {
-        let mut out = [vectors[0]; N];
-        out[N - 1] = vectors[N - 1];
-        Vectors(out)
-    }
-    #[inline(always)]
     fn load_from(list: &[Lanes<T>]) -> Self {
         let mut out = [A::zero::<T>(); N];
         for k in 0..N {
@@ -147,6 +144,22 @@ impl<A: Arch, T: Scalar, const N: usize> Rows<T, A::V<T>> for Vectors<A, T, N> {
         for k in 0..N {
             A::store(self.0[k], &mut list[k]);
         }
+    }
+    #[inline(always)]
+    fn four_times(four: &[T; 4]) -> Self {
+        let mut tile = Tile::ZERO;
+        for l in 0..2 * LANES {
+            tile.0[l / LANES][l % LANES] = four[l % 4];
+        }
+        Self::load(&tile)
+    }
+    #[inline(always)]
+    fn each_four_times(four: &[T; 4]) -> Self {
+        let mut tile = Tile::ZERO;
+        for l in 0..2 * LANES {
+            tile.0[l / LANES][l % LANES] = four[l / 4];
+        }
+        Self::load(&tile)
     }
     #[inline(always)]
     fn turn(rows: [&[T; 4]; 2 * LANES]) -> [Self; 4] {

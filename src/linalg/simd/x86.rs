@@ -235,16 +235,22 @@ impl Rows<f32, __m256> for Sixteen {
         }
     }
     #[inline(always)]
-    fn join(vectors: [__m256; 2]) -> Self {
-        Sixteen(unsafe { _mm512_insertf32x8::<1>(_mm512_castps256_ps512(vectors[0]), vectors[1]) })
-    }
-    #[inline(always)]
     fn load_from(list: &[Lanes<f32>]) -> Self {
         Sixteen(unsafe { _mm512_loadu_ps(list[..2].as_flattened().as_ptr()) })
     }
     #[inline(always)]
     fn store_to(self, list: &mut [Lanes<f32>]) {
         unsafe { _mm512_storeu_ps(list[..2].as_flattened_mut().as_mut_ptr(), self.0) }
+    }
+    #[inline(always)]
+    fn four_times(four: &[f32; 4]) -> Self {
+        Sixteen(unsafe { _mm512_broadcast_f32x4(_mm_loadu_ps(four.as_ptr())) })
+    }
+    #[inline(always)]
+    fn each_four_times(four: &[f32; 4]) -> Self {
+        let Sixteen(all) = Self::four_times(four);
+        let places = unsafe { _mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3) };
+        Sixteen(unsafe { _mm512_permutevar_ps(all, places) })
     }
     #[inline(always)]
     fn turn(rows: [&[f32; 4]; 2 * LANES]) -> [Self; 4] {
