@@ -27,7 +27,7 @@ use crate::error::{Error, at_least, positive};
 use crate::linalg::scalar::Scalar;
 use crate::linalg::simd::{Arch, Job, dispatch};
 use crate::net::optim::Stepper;
-use crate::net::{Batch, Net, NetConfig, Optimiser, Params, Round, Tangents, Towards};
+use crate::net::{Batch, Gathered, Net, NetConfig, Optimiser, Params, Round, Tangents, Towards};
 use crate::seed::{Seed, Stream};
 
 /// What the network is trained on in each round.
@@ -118,6 +118,7 @@ pub struct Neural<T> {
 struct Work<T> {
     one: Tangents<T>,
     batch: Batch<T>,
+    gathered: Gathered<T>,
     /// The rounds of this step's batch, and the same sorted by block.
     drawn: Vec<u32>,
     sorted: Vec<u32>,
@@ -160,6 +161,7 @@ impl<T: Scalar> Neural<T> {
             work: Work {
                 one: Tangents::new(&net, 1),
                 batch: Batch::new(&net, rows),
+                gathered: Gathered::new(&net, rows),
                 drawn: vec![0; rows],
                 sorted: vec![0; rows],
                 starts: vec![0; layout.n_blocks() + 1],
@@ -231,11 +233,12 @@ impl<T: Scalar> Neural<T> {
     #[inline(always)]
     fn step_batch<A: Arch>(&mut self, next_n: usize) {
         self.sort_batch();
-        let (replay, Work { batch, sorted, starts, ahead, .. }) = (&self.replay, &mut self.work);
+        let (replay, Work { batch, gathered, sorted, starts, ahead, .. }) = (&self.replay, &mut self.work);
         for (row, &i) in sorted.iter().enumerate() {
-            let (x, reward) = replay.whole_round(i as usize);
-            batch.set::<A>(&self.net, row, x, reward);
+            batch.set_reward(row, replay.reward(i as usize));
         }
+        let (list, len) = replay.records();
+        let inputs = gathered.gather::<A>(&self.net, list, len, sorted.iter().map(|&i| i as usize));
         let blocks =
             || starts.windows(2).map(|w| w[0] as usize..w[1] as usize).enumerate().filter(|(_, r)| !r.is_empty());
         // The next batch's rows are drawn and asked for a few at a time, while this one's are computed: as many as can be
@@ -252,9 +255,9 @@ impl<T: Scalar> Neural<T> {
                 }
             }
         };
-        self.net.batch_gradient::<T, A>(&self.weights, blocks(), batch, meanwhile);
+        self.net.batch_gradient::<T, A>(&self.weights, inputs, blocks(), batch, meanwhile);
         let step = self.stepper.begin(self.t, &mut self.weights);
-        self.net.batch_step::<T, A>(blocks(), batch, step, meanwhile);
+        self.net.batch_step::<T, A>(inputs, blocks(), batch, step, meanwhile);
         next.for_each(|rounds| draw(&mut self.batches, next_n, rounds));
         self.work.ahead_of = next_n;
     }

@@ -23,7 +23,7 @@ use crate::error::{Error, at_least, positive};
 use crate::linalg::scalar::Scalar;
 use crate::linalg::simd::{Arch, Job, dispatch};
 use crate::net::optim::Stepper;
-use crate::net::{Batch, Net, NetConfig, Optimiser, Params, Tangents, Towards};
+use crate::net::{Batch, Gathered, Net, NetConfig, Optimiser, Params, Tangents, Towards};
 use crate::seed::Seed;
 
 /// When the network is fitted.
@@ -132,11 +132,6 @@ impl<T: Scalar> Refit<T> {
     pub fn weights(&self) -> &Params<T> {
         &self.weights
     }
-
-    fn pair(&self, i: usize) -> Pair<'_> {
-        let d = self.layout.dim;
-        Pair { x: &self.x[i * d..(i + 1) * d], action: self.actions[i] as usize }
-    }
 }
 
 impl<T: Scalar> Refit<T> {
@@ -186,6 +181,7 @@ impl<T: Scalar> Job for Fit<'_, T> {
         let mut stepper = Stepper::new(optimiser, &refit.net, &weights, lambda).expect("the settings were checked");
         let mut order: Vec<usize> = (0..n).collect();
         let (mut whole, mut rest) = (Batch::new(&refit.net, size.min(n)), Batch::new(&refit.net, (n % size).max(1)));
+        let mut gathered = Gathered::new(&refit.net, size.min(n));
         let (mut t, mut stream) = (0, refit.order.nth(n as u64).stream("order"));
         for _ in 0..passes {
             order.shuffle(&mut stream);
@@ -194,7 +190,7 @@ impl<T: Scalar> Job for Fit<'_, T> {
                 let batch = if rows.len() == size.min(n) { &mut whole } else { &mut rest };
                 let mut blocks: Vec<(usize, std::ops::Range<usize>)> = Vec::new();
                 for (row, &i) in rows.iter().enumerate() {
-                    batch.set::<A>(&refit.net, row, refit.pair(i).x, refit.rewards[i]);
+                    batch.set_reward(row, refit.rewards[i]);
                     let block = refit.layout.block(refit.actions[i] as usize);
                     match blocks.last_mut() {
                         Some((known, range)) if *known == block => range.end += 1,
@@ -202,8 +198,10 @@ impl<T: Scalar> Job for Fit<'_, T> {
                     }
                 }
                 t += 1;
-                refit.net.batch_gradient::<T, A>(&weights, blocks.iter().cloned(), batch, &mut || ());
-                refit.net.batch_step::<T, A>(blocks.iter().cloned(), batch, stepper.begin(t, &mut weights), &mut || ());
+                let inputs = gathered.gather::<A>(&refit.net, &refit.x, refit.layout.dim, rows.iter().copied());
+                let blocks = || blocks.iter().cloned();
+                refit.net.batch_gradient::<T, A>(&weights, inputs, blocks(), batch, &mut || ());
+                refit.net.batch_step::<T, A>(inputs, blocks(), batch, stepper.begin(t, &mut weights), &mut || ());
             }
         }
         refit.weights = weights;

@@ -60,19 +60,23 @@ impl Replay {
         self.n += 1;
     }
 
-    /// Context and reward of a round.
+    /// All rounds, and the numbers of each: first its context, then others up to whole vectors.
     #[inline(always)]
-    pub(super) fn round(&self, round: usize) -> (&[f32], f64) {
-        let (record, reward) = self.whole_round(round);
-        (&record[..self.layout.dim], reward)
+    pub(super) fn records(&self) -> (&[f32], usize) {
+        (self.records.get(0..self.records.len()), self.lines() * LANES)
     }
 
-    /// As [`Replay::round`], with whatever stands behind the context, in whole lines.
+    /// The context of a round.
     #[inline(always)]
-    pub(super) fn whole_round(&self, round: usize) -> (&[f32], f64) {
-        let record = self.record(round);
-        let extra = &record[self.layout.dim..self.layout.dim + EXTRA];
-        (record, f64::from_bits(u64::from(extra[1].to_bits()) | u64::from(extra[2].to_bits()) << 32))
+    fn context(&self, round: usize) -> &[f32] {
+        &self.record(round)[..self.layout.dim]
+    }
+
+    /// The reward of a round.
+    #[inline(always)]
+    pub(super) fn reward(&self, round: usize) -> f64 {
+        let extra = &self.record(round)[self.layout.dim..self.layout.dim + EXTRA];
+        f64::from_bits(u64::from(extra[1].to_bits()) | u64::from(extra[2].to_bits()) << 32)
     }
 
     /// The block of a round.
@@ -92,10 +96,9 @@ impl Replay {
         let (dim, n_blocks) = (self.layout.dim, self.layout.n_blocks());
         let (mut x, mut blocks, mut rewards) = (Vec::new(), Vec::new(), Vec::new());
         for t in 0..self.n {
-            let (own, reward) = self.round(t);
-            x.extend_from_slice(own);
+            x.extend_from_slice(self.context(t));
             blocks.push(self.block(t) as u32);
-            rewards.push(reward);
+            rewards.push(self.reward(t));
         }
         archive.list("replay.context", dim, &mut x)?;
         archive.list("replay.block", 1, &mut blocks)?;
@@ -142,8 +145,8 @@ mod tests {
             for replay in [replay, read] {
                 assert_eq!(replay.len(), 9);
                 for (t, (x, block, reward)) in rounds.iter().enumerate() {
-                    let got = replay.round(t);
-                    assert_eq!((got.0, got.1.to_bits(), replay.block(t)), (&x[..], reward.to_bits(), *block));
+                    let got = (replay.context(t), replay.reward(t).to_bits(), replay.block(t));
+                    assert_eq!(got, (&x[..], reward.to_bits(), *block));
                 }
             }
         }

@@ -8,13 +8,14 @@
 
 use std::ops::Range;
 
+use super::inputs::Inputs;
 use super::optim::{Step, Sums};
 use super::single::SingleRows;
 use super::wide::{Wide, rows_to_units, units_to_rows};
 use super::{Net, Params, ROWS};
 use crate::linalg::dense::multiply;
 use crate::linalg::scalar::Scalar;
-use crate::linalg::simd::{Arch, LANES, Lanes, Rows, Tile, Vectors, lanes, lanes_mut};
+use crate::linalg::simd::{Arch, LANES, Lanes, Rows, Tile, Vectors};
 
 /// As many rows pass one by one at most: a tile takes as long however few it holds.
 const SINGLES: usize = 3;
@@ -22,10 +23,9 @@ const SINGLES: usize = 3;
 /// The rows of a batch and what their pass leaves.
 #[derive(Debug, Clone)]
 pub(crate) struct Batch<T> {
-    /// The inputs, rows × stride: n_in, then anything up to whole vectors.
-    input: Vec<T>,
-    stride: usize,
     n: usize,
+    /// Where each row of z and h begins.
+    starts: Vec<usize>,
     /// Rows at the end that pass one by one.
     singles: usize,
     /// Of the rows of each tile: rewards, and weights in the loss, which are 0 in lanes without a row.
@@ -67,7 +67,6 @@ impl<T: Scalar> Batch<T> {
             gain: tiles(layer.gain.is_some()),
             offset: tiles(layer.offset.is_some()),
         });
-        let stride = net.n_in.next_multiple_of(LANES);
         let n_tiles = rows.div_ceil(ROWS);
         let few = (1..=SINGLES).contains(&(rows % ROWS)) && net.is_small() && net.is_in_lanes();
         let mut weights = vec![Tile::ZERO; n_tiles];
@@ -75,9 +74,8 @@ impl<T: Scalar> Batch<T> {
             *number(&mut weights, row) = share(rows);
         }
         Batch {
-            input: vec![T::ZERO; rows * stride],
-            stride,
             n: rows,
+            starts: (0..rows).map(|row| row * net.ld).collect(),
             singles: if few { rows % ROWS } else { 0 },
             rewards: vec![Tile::ZERO; n_tiles],
             weights,
@@ -90,19 +88,9 @@ impl<T: Scalar> Batch<T> {
         }
     }
 
-    /// Sets one row; after the context `x` there may be other numbers.
+    /// Sets the reward of one row.
     #[inline(always)]
-    pub(crate) fn set<A: Arch>(&mut self, net: &Net, row: usize, x: &[f32], reward: f64) {
-        let input = &mut self.input[row * self.stride..][..self.stride];
-        if x.len() >= self.stride && !net.config.duplicate_input {
-            // whole vectors, whatever stands in the padding
-            for (to, from) in lanes_mut(input).iter_mut().zip(lanes(x)) {
-                A::store(A::load_f32(from), to);
-            }
-        } else {
-            let dim = if net.config.duplicate_input { net.n_in / 2 } else { net.n_in };
-            net.write_input_in::<T, A>(&x[..dim], &mut input[..net.n_in]);
-        }
+    pub(crate) fn set_reward(&mut self, row: usize, reward: f64) {
         *number(&mut self.rewards, row) = T::of(reward);
     }
 
@@ -137,6 +125,7 @@ impl Net {
     pub(crate) fn batch_gradient<T: Scalar, A: Arch>(
         &self,
         weights: &Params<T>,
+        inputs: Inputs<'_, T>,
         blocks: impl Iterator<Item = (usize, Range<usize>)>,
         batch: &mut Batch<T>,
         meanwhile: &mut impl FnMut(),
@@ -145,15 +134,15 @@ impl Net {
         meanwhile();
         if !self.is_in_lanes() {
             for (block, rows) in blocks {
-                let input = &batch.input[rows.start * batch.stride..rows.end * batch.stride];
+                let (x, w) = (inputs.rows(rows.clone()), self.block(&weights.first, block));
                 let z = &mut batch.layers[0].z[rows.start * ld..rows.end * ld];
-                multiply::<T, A>(input, batch.stride, self.n_in, self.block(&weights.first, block), ld, z);
+                multiply::<T, A>(x.side_by_side(), x.len(), self.n_in, w, ld, z);
             }
         }
         batch.clear_sums();
         batch.wide.iter_mut().for_each(|wide| self.wide_begin(&weights.rest, wide));
         if batch.singles > 0 {
-            self.batch_singles::<T, A>(weights, batch);
+            self.batch_singles::<T, A>(weights, inputs, batch);
         }
         // tiles that have each their own memory all begin before the first one ends: it need not wait for its root and division
         let together = batch.wide.len();
@@ -162,9 +151,9 @@ impl Net {
             for tile in tiles.clone() {
                 meanwhile();
                 if n - tile * ROWS > LANES {
-                    self.batch_begin::<T, A, A::Sixteen<T>>(weights, tile, batch);
+                    self.batch_begin::<T, A, A::Sixteen<T>>(weights, inputs, tile, batch);
                 } else {
-                    self.batch_begin::<T, A, Vectors<A, T, 1>>(weights, tile, batch);
+                    self.batch_begin::<T, A, Vectors<A, T, 1>>(weights, inputs, tile, batch);
                 }
                 meanwhile();
             }
@@ -181,12 +170,11 @@ impl Net {
 
     /// The rows that pass one by one.
     #[inline(always)]
-    fn batch_singles<T: Scalar, A: Arch>(&self, weights: &Params<T>, batch: &mut Batch<T>) {
+    fn batch_singles<T: Scalar, A: Arch>(&self, weights: &Params<T>, inputs: Inputs<'_, T>, batch: &mut Batch<T>) {
         let first = batch.n - batch.singles;
-        let Batch { input, stride, rewards, layers, grad, .. } = batch;
+        let Batch { rewards, layers, grad, .. } = batch;
         let rows = SingleRows {
-            x: &input[first * *stride..],
-            stride: *stride,
+            inputs: inputs.rows(first..batch.n),
             rewards: &rewards[first / ROWS].0.as_flattened()[..batch.singles],
             share: share(batch.n),
             delta_z: &mut layers[0].z[first * self.ld..],
@@ -200,15 +188,16 @@ impl Net {
     fn batch_begin<T: Scalar, A: Arch, R: Rows<T, A::V<T>>>(
         &self,
         weights: &Params<T>,
+        inputs: Inputs<'_, T>,
         tile: usize,
         batch: &mut Batch<T>,
     ) {
         let rows = tile * ROWS..batch.in_tiles().0.min((tile + 1) * ROWS);
-        let Batch { input, stride, layers, wide, .. } = batch;
+        let Batch { layers, wide, .. } = batch;
         let at = tile % wide.len();
         let wide = &mut wide[at];
         if self.is_in_lanes() {
-            wide.set_inputs::<A, R>(&input[rows.start * *stride..rows.end * *stride], *stride);
+            wide.set_inputs::<A, R>(inputs.rows(rows));
         } else {
             let own = &layers[0].z[rows.start * self.ld..rows.end * self.ld];
             let sum = rows_to_units::<T, A, R>(own, self.ld, &mut wide.layers[0].h);
@@ -273,20 +262,21 @@ impl Net {
     #[inline(always)]
     pub(crate) fn batch_step<T: Scalar, A: Arch>(
         &self,
+        inputs: Inputs<'_, T>,
         blocks: impl Iterator<Item = (usize, Range<usize>)>,
         batch: &mut Batch<T>,
         mut step: Step<'_, T>,
         meanwhile: &mut impl FnMut(),
     ) {
         meanwhile();
-        let (ld, Batch { input, stride, layers, output, output_bias, grad, sums, .. }) = (self.ld, batch);
+        let (ld, Batch { starts, layers, output, output_bias, grad, sums, .. }) = (self.ld, batch);
         let mut next = 0;
         for (block, rows) in blocks {
             step.first(self.blocks(next..block)).still::<A>();
-            let x = &input[rows.start * *stride..];
+            let x = inputs.rows(rows.clone());
             let u = &layers[0].z[rows.start * ld..rows.end * ld];
             let part = step.first(self.blocks(block..block + 1));
-            part.outer::<A>((x, *stride), (u, ld), (self.n_in, self.config.width), sums);
+            part.outer::<A>(x, (u, ld), (self.n_in, self.config.width), sums);
             next = block + 1;
         }
         step.first(self.blocks(next..self.n_blocks)).still::<A>();
@@ -295,7 +285,7 @@ impl Net {
             if l > 0 {
                 let part = step.rest(layer.weight..layer.weight + layer.n_in * ld);
                 let shape = (layer.n_in, self.config.width);
-                part.outer::<A>((&layers[l - 1].h, ld), (&layers[l].z, ld), shape, sums);
+                part.outer::<A>(Inputs::new(&layers[l - 1].h, ld, starts), (&layers[l].z, ld), shape, sums);
             }
             let own = &layers[l];
             for (at, sums) in [(layer.bias, &own.bias), (layer.gain, &own.gain), (layer.offset, &own.offset)] {
@@ -314,7 +304,7 @@ impl Net {
     }
 
     /// Whether rows of a batch meet W_1 with a row per lane.
-    fn is_in_lanes(&self) -> bool {
+    pub(super) fn is_in_lanes(&self) -> bool {
         self.n_blocks == 1 && !self.is_tall()
     }
 
@@ -360,7 +350,7 @@ fn totals<T: Scalar, A: Arch>(tiles: &[Tile<T>], out: &mut [T]) {
 #[cfg(test)]
 mod tests {
     use super::super::optim::Stepper;
-    use super::super::{Init, NetConfig, Optimiser, Schedule, Tangents};
+    use super::super::{Gathered, Init, NetConfig, Optimiser, Schedule, Tangents};
     use super::*;
     use crate::data::{Encoding, Layout};
     use crate::linalg::simd::{Job, Portable, dispatch};
@@ -381,11 +371,16 @@ mod tests {
         #[inline(always)]
         fn run<A: Arch>(self) {
             let OneStep { net, weights, stepper, batch, rows, blocks } = self;
+            let (len, mut list) = (rows[0].0.len().next_multiple_of(LANES), Vec::new());
             for (row, (x, reward)) in rows.iter().enumerate() {
-                batch.set::<A>(net, row, x, *reward);
+                list.extend_from_slice(x);
+                list.resize((row + 1) * len, f32::NAN); // what lies behind a context is no matter
+                batch.set_reward(row, *reward);
             }
-            net.batch_gradient::<T, A>(weights, blocks.iter().cloned(), batch, &mut || ());
-            net.batch_step::<T, A>(blocks.iter().cloned(), batch, stepper.begin(1, weights), &mut || ());
+            let mut gathered = Gathered::new(net, rows.len());
+            let inputs = gathered.gather::<A>(net, &list, len, 0..rows.len());
+            net.batch_gradient::<T, A>(weights, inputs, blocks.iter().cloned(), batch, &mut || ());
+            net.batch_step::<T, A>(inputs, blocks.iter().cloned(), batch, stepper.begin(1, weights), &mut || ());
         }
     }
 

@@ -20,6 +20,7 @@ mod archive;
 mod batch;
 mod factors;
 mod init;
+mod inputs;
 pub(crate) mod optim;
 mod shallow;
 mod single;
@@ -34,6 +35,7 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use batch::Batch;
 pub(crate) use factors::{FactorRows, Growth};
+pub(crate) use inputs::Gathered;
 pub use optim::{Optimiser, Schedule, Towards};
 pub(crate) use single::Round;
 pub(crate) use tall::{TALL_ROWS, Tall};

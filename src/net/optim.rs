@@ -17,6 +17,7 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
+use super::inputs::Inputs;
 use super::{Net, Params};
 use crate::archive::Archive;
 use crate::error::{Error, not_negative, positive};
@@ -313,17 +314,17 @@ impl<T: Scalar> Part<'_, T> {
         });
     }
 
-    /// Moves a weight matrix (n_in × ld, of which n_out outputs are no padding) by Σ_r x_r u_rᵀ, with rows of x and of u that
-    /// lie so far apart.
+    /// Moves a weight matrix (n_in × ld, of which n_out outputs are no padding) by Σ_r x_r u_rᵀ, with rows of u that lie so
+    /// far apart.
     #[inline(always)]
     pub(crate) fn outer<A: Arch>(
         self,
-        (x, stride): (&[T], usize),
+        x: Inputs<'_, T>,
         (u, ld): (&[T], usize),
         (n_in, n_out): (usize, usize),
         sums: &mut Sums<T>,
     ) {
-        A::call(Outer { part: self, x, stride, n_in, u, ld, n_out, sums });
+        A::call(Outer { part: self, x, n_in, u, ld, n_out, sums });
     }
 }
 
@@ -401,8 +402,7 @@ impl<T: Scalar> Job for OuterOne<'_, T> {
 
 struct Outer<'a, T> {
     part: Part<'a, T>,
-    x: &'a [T],
-    stride: usize,
+    x: Inputs<'a, T>,
     n_in: usize,
     u: &'a [T],
     ld: usize,
@@ -415,7 +415,7 @@ impl<T: Scalar> Job for Outer<'_, T> {
 
     #[inline(always)]
     fn run<A: Arch>(self) {
-        let Outer { part, x, stride, n_in, u, ld, n_out, sums } = self;
+        let Outer { part, x, n_in, u, ld, n_out, sums } = self;
         if const { many_registers::<T, A>() } {
             let columns = ld / LANES;
             if columns == 3 && n_out <= NARROW {
@@ -424,7 +424,7 @@ impl<T: Scalar> Job for Outer<'_, T> {
                     while j < n_in {
                         let own = if n_in - j <= NARROW { n_in - j } else { INPUTS };
                         let sums = &mut sums.0[..own];
-                        A::call(SumNarrow { x: (x, stride, j), u, sums });
+                        A::call(SumNarrow { x: (x, j), u, sums });
                         move_inputs::<T, A, _>(rule, sums, columns, j * columns, columns);
                         j += own;
                     }
@@ -437,7 +437,7 @@ impl<T: Scalar> Job for Outer<'_, T> {
                         let own = COLUMNS.min(columns - from);
                         over_columns!(own, col, C in [4 3 2 1], {
                             // registers of sixteen numbers, and one of eight where C is odd
-                            let (x, u) = ((x, stride, j), (u, columns, from));
+                            let (x, u) = ((x, j), (u, columns, from));
                             if C > 1 {
                                 A::call(SumInputs::<T, true> { x, u, sums, at: col, two: C == 4 });
                             }
@@ -457,9 +457,9 @@ impl<T: Scalar> Job for Outer<'_, T> {
                 let rows = (n_in - j).min(3);
                 over_columns!(ld / LANES, col, C in [3 2 1], {
                     match rows {
-                        3 => outer_tile::<T, A, _, 3, C>(rule, x, stride, j, u, ld, col),
-                        2 => outer_tile::<T, A, _, 2, C>(rule, x, stride, j, u, ld, col),
-                        _ => outer_tile::<T, A, _, 1, C>(rule, x, stride, j, u, ld, col),
+                        3 => outer_tile::<T, A, _, 3, C>(rule, x, j, u, ld, col),
+                        2 => outer_tile::<T, A, _, 2, C>(rule, x, j, u, ld, col),
+                        _ => outer_tile::<T, A, _, 1, C>(rule, x, j, u, ld, col),
                     }
                 });
                 j += rows;
@@ -493,8 +493,8 @@ impl<T: Scalar> Sums<T> {
 /// column on, written to the sums' vectors from `at` on. Registers hold sixteen numbers, or eight. A function of its own: whatever
 /// the rule, it is the same.
 struct SumInputs<'a, T, const SIXTEEN: bool> {
-    /// Numbers, how far rows lie apart, the first input.
-    x: (&'a [T], usize, usize),
+    /// The rows, the first input.
+    x: (Inputs<'a, T>, usize),
     /// Numbers, vectors of a row, the first vector.
     u: (&'a [T], usize, usize),
     sums: &'a mut [[Lanes<T>; COLUMNS]],
@@ -527,7 +527,7 @@ impl<T: Scalar, const SIXTEEN: bool> Job for SumInputs<'_, T, SIXTEEN> {
 /// As [`SumInputs`], of R inputs by N registers.
 #[inline(always)]
 fn sum_tile<T: Scalar, A: Arch, W: Rows<T, A::V<T>>, const R: usize, const N: usize>(
-    (x, stride, j): (&[T], usize, usize),
+    (x, j): (Inputs<'_, T>, usize),
     (u, columns, col): (&[T], usize, usize),
     out: &mut [[Lanes<T>; COLUMNS]],
     at: usize,
@@ -535,8 +535,8 @@ fn sum_tile<T: Scalar, A: Arch, W: Rows<T, A::V<T>>, const R: usize, const N: us
     let (col, width) = (col + at, N * W::VECTORS);
     let mut sums = [[W::splat(T::ZERO); N]; R];
     // bounds are checked here and not for every row
-    assert!(col + width <= columns && j + R <= stride);
-    for (u, x) in lanes(u).chunks_exact(columns).zip(x.chunks_exact(stride)) {
+    assert!(col + width <= columns && j + R <= x.len());
+    for (u, x) in lanes(u).chunks_exact(columns).zip(x.iter()) {
         let (u, x) = (&u[col..col + width], &x[j..j + R]);
         let mut own = [W::splat(T::ZERO); N];
         for c in 0..N {
@@ -559,7 +559,7 @@ fn sum_tile<T: Scalar, A: Arch, W: Rows<T, A::V<T>>, const R: usize, const N: us
 /// As [`SumInputs`], for seventeen to [`NARROW`] outputs in three vectors: sixteen of them as there; the others of four inputs
 /// at a time in one register, so that none of its lanes is empty.
 struct SumNarrow<'a, T> {
-    x: (&'a [T], usize, usize),
+    x: (Inputs<'a, T>, usize),
     u: &'a [T],
     sums: &'a mut [[Lanes<T>; COLUMNS]],
 }
@@ -585,14 +585,14 @@ impl<T: Scalar> Job for SumNarrow<'_, T> {
 /// As [`SumNarrow`], of R inputs, which are that many fours.
 #[inline(always)]
 fn sum_narrow<T: Scalar, A: Arch, W: Rows<T, A::V<T>>, const R: usize, const FOURS: usize>(
-    (x, stride, j): (&[T], usize, usize),
+    (x, j): (Inputs<'_, T>, usize),
     u: &[T],
     out: &mut [[Lanes<T>; COLUMNS]],
 ) {
     let (mut sums, mut fours) = ([W::splat(T::ZERO); R], [W::splat(T::ZERO); FOURS]);
     // bounds are checked here and not for every row; after the last input there may be other numbers
-    assert!(j + 4 * FOURS <= stride);
-    for (u, x) in lanes(u).as_chunks::<3>().0.iter().zip(x.chunks_exact(stride)) {
+    assert!(j + 4 * FOURS <= x.len());
+    for (u, x) in lanes(u).as_chunks::<3>().0.iter().zip(x.iter()) {
         let x = &x[j..j + 4 * FOURS];
         let (own, last) = (W::load_from(&u[..2]), W::four_times(u[2].first_chunk().expect("four of eight")));
         for r in 0..R {
@@ -771,8 +771,7 @@ fn grow_row<T: Scalar, A: Arch, const C: usize>(
 #[inline(always)]
 fn outer_tile<T: Scalar, A: Arch, M: Rule<T, A>, const R: usize, const C: usize>(
     rule: &mut M,
-    x: &[T],
-    stride: usize,
+    x: Inputs<'_, T>,
     j: usize,
     u: &[T],
     ld: usize,
@@ -781,8 +780,8 @@ fn outer_tile<T: Scalar, A: Arch, M: Rule<T, A>, const R: usize, const C: usize>
     let columns = ld / LANES;
     let mut sums = [[A::zero::<T>(); C]; R];
     // bounds are checked here and not for every row
-    assert!(col + C <= columns && j + R <= stride);
-    for (u, x) in lanes(u).chunks_exact(columns).zip(x.chunks_exact(stride)) {
+    assert!(col + C <= columns && j + R <= x.len());
+    for (u, x) in lanes(u).chunks_exact(columns).zip(x.iter()) {
         let (u, x) = (&u[col..col + C], &x[j..j + R]);
         let mut uk = [A::zero::<T>(); C];
         for c in 0..C {

@@ -5,6 +5,7 @@
 //! width. With twenty units it is not the operations that take the time but the way from each result to the next; so
 //! nothing is stored on the way, and z_1 is summed in two halves.
 
+use super::inputs::Inputs;
 use super::optim::Step;
 use super::tangent::LAYER_NORM_EPS;
 use super::{Growth, Net, Params};
@@ -76,9 +77,7 @@ impl<T: Scalar, const C: usize> Job for SingleStep<'_, T, C> {
 
 /// A few rows of a batch, with one block.
 pub(super) struct SingleRows<'a, T> {
-    /// Their inputs, `stride` apart.
-    pub(super) x: &'a [T],
-    pub(super) stride: usize,
+    pub(super) inputs: Inputs<'a, T>,
     pub(super) rewards: &'a [T],
     /// The weight of each in the loss.
     pub(super) share: T,
@@ -113,10 +112,10 @@ impl<T: Scalar, const C: usize> Job for RowsOf<'_, T, C> {
 
     #[inline(always)]
     fn run<A: Arch>(self) {
-        let RowsOf { net, weights, rows: SingleRows { x, stride, rewards, share, delta_z, grad } } = self;
+        let RowsOf { net, weights, rows: SingleRows { inputs, rewards, share, delta_z, grad } } = self;
         let mut sums = [[A::zero::<T>(); C]; 4];
         let mut sum_e = T::ZERO;
-        for ((x, &reward), out) in x.chunks_exact(stride).zip(rewards).zip(delta_z.chunks_exact_mut(net.ld)) {
+        for ((x, &reward), out) in inputs.iter().zip(rewards).zip(delta_z.chunks_exact_mut(net.ld)) {
             let z = product::<T, A, C, T>(&x[..net.n_in], &weights.first, |x| x);
             let Pass { f, delta_z, vectors } = net.single_pass::<T, A, C>(&weights.rest, z);
             let residual = (f - reward) * share;

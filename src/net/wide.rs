@@ -9,6 +9,7 @@
 //! more rows are left.
 
 use super::Net;
+use super::inputs::Inputs;
 use crate::linalg::scalar::Scalar;
 use crate::linalg::simd::{Arch, Job, LANES, Rows, Tile, Vectors, fours, turn_back};
 
@@ -86,11 +87,7 @@ impl<T: Scalar> Wide<T> {
         while at < dim {
             // the last four overlap those before
             at = at.min(dim - 4);
-            let columns = R::turn(fours(&rows[at..], dim, LANES * R::VECTORS));
-            let tiles = &mut tiles[at..at + 4];
-            for k in 0..4 {
-                columns[k].store(&mut tiles[k]);
-            }
+            turn_in::<T, A, R>(fours(&rows[at..], dim, LANES * R::VECTORS), &mut tiles[at..at + 4]);
             at += 4;
         }
         true
@@ -111,16 +108,41 @@ impl<T: Scalar> Wide<T> {
         }
     }
 
-    /// Takes inputs (row-major, `stride` apart, a multiple of four), as many as R holds at most; lanes without a row
-    /// repeat the first one.
+    /// Takes inputs, as many rows as R holds at most; lanes without a row repeat the first one.
     #[inline(always)]
-    pub(super) fn set_inputs<A: Arch, R: Rows<T, A::V<T>>>(&mut self, rows: &[T], stride: usize) {
-        rows_to_units::<T, A, R>(rows, stride, &mut self.input);
+    pub(super) fn set_inputs<A: Arch, R: Rows<T, A::V<T>>>(&mut self, inputs: Inputs<'_, T>) {
+        let mut rows = [inputs.row(0); ROWS];
+        for (own, row) in rows.iter_mut().zip(inputs.iter()) {
+            *own = row;
+        }
+        for (at, tiles) in self.input.chunks_mut(4).enumerate() {
+            let mut four = [rows[0][4 * at..].first_chunk().expect("whole vectors"); ROWS];
+            for r in 1..ROWS {
+                four[r] = rows[r][4 * at..].first_chunk().expect("whole vectors");
+            }
+            turn_in::<T, A, R>(four, tiles);
+        }
     }
 
     /// f of each row.
     pub(crate) fn f(&self) -> [T; ROWS] {
         self.f.numbers()
+    }
+}
+
+/// Writes four numbers of each row into tiles, one tile per number, up to four.
+#[inline(always)]
+fn turn_in<T: Scalar, A: Arch, R: Rows<T, A::V<T>>>(rows: [&[T; 4]; ROWS], tiles: &mut [Tile<T>]) {
+    let columns = R::turn(rows);
+    if let [a, b, c, d] = tiles {
+        columns[0].store(a);
+        columns[1].store(b);
+        columns[2].store(c);
+        columns[3].store(d);
+    } else {
+        for k in 0..tiles.len() {
+            columns[k].store(&mut tiles[k]);
+        }
     }
 }
 
@@ -150,10 +172,7 @@ fn transpose_in<T: Scalar, A: Arch, R: Rows<T, A::V<T>>>(rows: &[&[f32]; ROWS], 
         for (r, room) in room.iter_mut().enumerate() {
             four[r] = T::four(own[r][at..].first_chunk().expect("four numbers"), room);
         }
-        let (columns, tiles) = (R::turn(four), &mut tiles[at..at + 4]);
-        for k in 0..4 {
-            columns[k].store(&mut tiles[k]);
-        }
+        turn_in::<T, A, R>(four, &mut tiles[at..at + 4]);
         at += 4;
     }
 }
