@@ -234,9 +234,7 @@ impl<T: Scalar> Neural<T> {
     fn step_batch<A: Arch>(&mut self, next_n: usize) {
         self.sort_batch();
         let (replay, Work { batch, gathered, sorted, starts, ahead, .. }) = (&self.replay, &mut self.work);
-        for (row, &i) in sorted.iter().enumerate() {
-            batch.set_reward(row, replay.reward(i as usize));
-        }
+        batch.set_rewards(sorted.iter().map(|&i| replay.reward(i as usize)));
         let (list, len) = replay.records();
         let inputs = gathered.gather::<A>(&self.net, list, len, sorted.iter().map(|&i| i as usize));
         let blocks =

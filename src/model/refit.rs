@@ -190,13 +190,13 @@ impl<T: Scalar> Job for Fit<'_, T> {
                 let batch = if rows.len() == size.min(n) { &mut whole } else { &mut rest };
                 let mut blocks: Vec<(usize, std::ops::Range<usize>)> = Vec::new();
                 for (row, &i) in rows.iter().enumerate() {
-                    batch.set_reward(row, refit.rewards[i]);
                     let block = refit.layout.block(refit.actions[i] as usize);
                     match blocks.last_mut() {
                         Some((known, range)) if *known == block => range.end += 1,
                         _ => blocks.push((block, row..row + 1)),
                     }
                 }
+                batch.set_rewards(rows.iter().map(|&i| refit.rewards[i]));
                 t += 1;
                 let inputs = gathered.gather::<A>(&refit.net, &refit.x, refit.layout.dim, rows.iter().copied());
                 let blocks = || blocks.iter().cloned();

@@ -71,7 +71,7 @@ impl<T: Scalar> Batch<T> {
         let few = (1..=SINGLES).contains(&(rows % ROWS)) && net.is_small() && net.is_in_lanes();
         let mut weights = vec![Tile::ZERO; n_tiles];
         for row in 0..rows {
-            *number(&mut weights, row) = share(rows);
+            weights[row / ROWS].0.as_flattened_mut()[row % ROWS] = share(rows);
         }
         Batch {
             n: rows,
@@ -88,10 +88,15 @@ impl<T: Scalar> Batch<T> {
         }
     }
 
-    /// Sets the reward of one row.
+    /// Sets the rewards of the rows.
     #[inline(always)]
-    pub(crate) fn set_reward(&mut self, row: usize, reward: f64) {
-        *number(&mut self.rewards, row) = T::of(reward);
+    pub(crate) fn set_rewards(&mut self, mut rewards: impl Iterator<Item = f64>) {
+        for tile in &mut self.rewards {
+            // a row of the tile without a reward keeps none that counts
+            for (own, reward) in tile.0.as_flattened_mut().iter_mut().zip(&mut rewards) {
+                *own = T::of(reward);
+            }
+        }
     }
 
     /// The rows that pass in tiles, and how many tiles these are.
@@ -319,12 +324,6 @@ fn share<T: Scalar>(n: usize) -> T {
     T::of(1.0 / n as f64)
 }
 
-/// The number of a row in tiles of them.
-#[inline(always)]
-fn number<T>(tiles: &mut [Tile<T>], row: usize) -> &mut T {
-    &mut tiles[row / ROWS].0.as_flattened_mut()[row % ROWS]
-}
-
 #[inline(always)]
 fn add_to<T: Scalar, A: Arch, R: Rows<T, A::V<T>>>(v: R, sum: &mut Tile<T>) {
     R::store(R::add(R::load(sum), v), sum);
@@ -372,11 +371,11 @@ mod tests {
         fn run<A: Arch>(self) {
             let OneStep { net, weights, stepper, batch, rows, blocks } = self;
             let (len, mut list) = (rows[0].0.len().next_multiple_of(LANES), Vec::new());
-            for (row, (x, reward)) in rows.iter().enumerate() {
+            for (row, (x, _)) in rows.iter().enumerate() {
                 list.extend_from_slice(x);
                 list.resize((row + 1) * len, f32::NAN); // what lies behind a context is no matter
-                batch.set_reward(row, *reward);
             }
+            batch.set_rewards(rows.iter().map(|(_, reward)| *reward));
             let mut gathered = Gathered::new(net, rows.len());
             let inputs = gathered.gather::<A>(net, &list, len, 0..rows.len());
             net.batch_gradient::<T, A>(weights, inputs, blocks.iter().cloned(), batch, &mut || ());

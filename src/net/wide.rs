@@ -11,7 +11,7 @@
 use super::Net;
 use super::inputs::Inputs;
 use crate::linalg::scalar::Scalar;
-use crate::linalg::simd::{Arch, Job, LANES, Rows, Tile, Vectors, fours, turn_back};
+use crate::linalg::simd::{Arch, Job, LANES, Rows, Scattered, Tile, Vectors, fours, turn_back};
 
 /// Rows side by side.
 pub(crate) const ROWS: usize = 2 * LANES;
@@ -115,12 +115,9 @@ impl<T: Scalar> Wide<T> {
         for (own, row) in rows.iter_mut().zip(inputs.iter()) {
             *own = row;
         }
+        let rows = Scattered::new(&rows, inputs.len());
         for (at, tiles) in self.input.chunks_mut(4).enumerate() {
-            let mut four = [rows[0][4 * at..].first_chunk().expect("whole vectors"); ROWS];
-            for r in 1..ROWS {
-                four[r] = rows[r][4 * at..].first_chunk().expect("whole vectors");
-            }
-            turn_in::<T, A, R>(four, tiles);
+            turn_in::<T, A, R>(rows.fours(4 * at), tiles);
         }
     }
 

@@ -1,5 +1,7 @@
 //! One number of each of eight or sixteen rows, in registers: what code with a row per lane is written against.
 
+use std::marker::PhantomData;
+
 use super::{Arch, LANES, Lanes, lanes};
 use crate::linalg::scalar::Scalar;
 
@@ -67,6 +69,38 @@ pub(crate) fn fours<T>(rows: &[T], stride: usize, n: usize) -> [&[T; 4]; 2 * LAN
         out[r] = unsafe { &*rows.as_ptr().add(r * stride).cast() };
     }
     out
+}
+
+/// Sixteen rows of one length, wherever they lie: their bounds are checked once, and not for each four numbers of each row.
+pub(crate) struct Scattered<'a, T> {
+    starts: [*const T; 2 * LANES],
+    len: usize,
+    rows: PhantomData<&'a [T]>,
+}
+
+impl<'a, T> Scattered<'a, T> {
+    /// The first `len` numbers of each row.
+    #[inline(always)]
+    pub(crate) fn new(rows: &[&'a [T]; 2 * LANES], len: usize) -> Self {
+        let mut starts = [rows[0].as_ptr(); 2 * LANES];
+        for r in 0..2 * LANES {
+            starts[r] = rows[r][..len].as_ptr();
+        }
+        Scattered { starts, len, rows: PhantomData }
+    }
+
+    /// Four numbers of each row.
+    #[inline(always)]
+    pub(crate) fn fours(&self, at: usize) -> [&'a [T; 4]; 2 * LANES] {
+        assert!(at + 4 <= self.len);
+        // SAFETY: `len` numbers lie from each start on, in slices that are borrowed for 'a.
+        let mut out = [unsafe { &*self.starts[0].add(at).cast() }; 2 * LANES];
+        for r in 1..2 * LANES {
+            // SAFETY: as above.
+            out[r] = unsafe { &*self.starts[r].add(at).cast() };
+        }
+        out
+    }
 }
 
 /// As [`Rows::turn_back`], for the first `n` rows.
