@@ -37,6 +37,7 @@ pub mod archive;
 pub mod bandit;
 mod data;
 mod error;
+mod kernels;
 #[allow(unsafe_code)] // vector instructions and where numbers lie, in `linalg::simd` alone
 mod linalg;
 pub mod model;

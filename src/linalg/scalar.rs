@@ -47,14 +47,15 @@ pub trait Scalar:
 }
 
 mod sealed {
+    use crate::kernels::Kernels;
     #[cfg(target_arch = "x86_64")]
     use crate::linalg::simd::{Avx2, Avx512, x86::Registers};
 
     /// What only f32 and f64 have.
     #[cfg(target_arch = "x86_64")]
-    pub trait Sealed: Registers<Avx2> + Registers<Avx512> {}
+    pub trait Sealed: Kernels + Registers<Avx2> + Registers<Avx512> {}
     #[cfg(not(target_arch = "x86_64"))]
-    pub trait Sealed {}
+    pub trait Sealed: Kernels {}
     impl Sealed for f32 {}
     impl Sealed for f64 {}
 }

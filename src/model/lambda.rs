@@ -243,7 +243,7 @@ impl Primal {
     }
 
     /// Factors Λ, and solves for θ = Λ⁻¹ Σφr if a ridge mean is asked for.
-    pub(crate) fn freeze<T: Scalar>(&mut self, ridge: bool) -> Result<FrozenPrimal<T>, Error> {
+    pub(super) fn freeze<T: Scalar>(&mut self, ridge: bool) -> Result<FrozenPrimal<T>, Error> {
         self.flush();
         let factor = Cholesky::factor(&self.matrix, self.target.len())?;
         let theta = ridge.then(|| {
@@ -257,7 +257,7 @@ impl Primal {
 
 impl Dual {
     /// Factors the rows that came since the last call, then freezes everything.
-    pub(crate) fn freeze(&mut self, net: &Net, ridge: bool) -> Result<FrozenDual, Error> {
+    pub(super) fn freeze(&mut self, net: &Net, ridge: bool) -> Result<FrozenDual, Error> {
         while self.factor.dim() < self.rows.len() {
             let known = self.factor.dim();
             let new = self.rows.slice(known..(known + DUAL_BLOCK).min(self.rows.len()));

@@ -43,6 +43,7 @@ pub use linear::{Linear, LinearConfig};
 pub use neural::{Mode, Neural, NeuralConfig, UpdateOrder};
 pub use neural_linear::{NeuralLinear, NeuralLinearConfig};
 pub use refit::{Refit, RefitConfig, When};
+pub(crate) use scorer::Scorer;
 pub use tabular::{Tabular, TabularConfig};
 
 use crate::archive::Archive;

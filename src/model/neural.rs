@@ -193,6 +193,11 @@ impl<T: Scalar> Neural<T> {
         }
     }
 
+    /// The steps of a round, which is in `replay` already.
+    pub(crate) fn train(&mut self, chosen: Pair<'_>, reward: f64) {
+        dispatch(Observe { neural: self, chosen, reward });
+    }
+
     /// f and ∇f of one pair at the current weights, into `work.one`.
     #[inline(always)]
     fn tangents_of<A: Arch>(&mut self, chosen: Pair<'_>) {
@@ -344,7 +349,7 @@ impl<T: Scalar> Learner for Neural<T> {
         if self.config.mode != Mode::Single {
             self.replay.push(chosen.x, self.layout.block(chosen.action), reward);
         }
-        dispatch(Observe { neural: self, chosen, reward });
+        T::train(self, chosen, reward);
     }
 
     fn archive(&mut self, archive: &mut Archive) -> Result<(), Error> {

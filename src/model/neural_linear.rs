@@ -89,6 +89,11 @@ impl<T: Scalar> NeuralLinear<T> {
             weights,
         })
     }
+
+    /// Λ and the target of a round.
+    pub(crate) fn train(&mut self, chosen: Pair<'_>, reward: f64) {
+        dispatch(Observe { model: self, chosen, reward });
+    }
 }
 
 struct Observe<'a, 'b, T> {
@@ -115,7 +120,7 @@ impl<T: Scalar> Job for Observe<'_, '_, T> {
 
 impl<T: Scalar> Learner for NeuralLinear<T> {
     fn observe(&mut self, chosen: Pair<'_>, reward: f64) {
-        dispatch(Observe { model: self, chosen, reward });
+        T::train_linear(self, chosen, reward);
     }
 
     fn archive(&mut self, archive: &mut Archive) -> Result<(), Error> {

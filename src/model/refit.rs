@@ -138,16 +138,25 @@ impl<T: Scalar> Refit<T> {
     /// Fits to the rounds that have come since the last fit, where that has been put off.
     fn fit_on_demand(&mut self) {
         if self.config.when == When::OnDemand && self.fitted < self.rewards.len() {
-            dispatch(Fit(self));
+            T::fit(self);
             self.lambda = Refit::new_lambda(&self.config, &self.net, self.layout);
             for i in 0..self.rewards.len() {
-                dispatch(Learn { refit: self, i });
+                T::learn(self, i);
             }
         }
     }
+
+    /// W ← W⁽⁰⁾, then the passes.
+    pub(crate) fn fit(&mut self) {
+        dispatch(Fit(self));
+    }
+
+    /// Λ ← Λ + φφᵀ of round i, at the current weights.
+    pub(crate) fn learn(&mut self, i: usize) {
+        dispatch(Learn { refit: self, i });
+    }
 }
 
-/// Λ ← Λ + φφᵀ of round i, at the current weights.
 struct Learn<'a, T> {
     refit: &'a mut Refit<T>,
     i: usize,
@@ -166,7 +175,6 @@ impl<T: Scalar> Job for Learn<'_, T> {
     }
 }
 
-/// W ← W⁽⁰⁾, then the passes.
 struct Fit<'a, T>(&'a mut Refit<T>);
 
 impl<T: Scalar> Job for Fit<'_, T> {
@@ -216,8 +224,8 @@ impl<T: Scalar> Learner for Refit<T> {
         self.rewards.push(reward);
         if self.config.when == When::EveryRound {
             let i = self.rewards.len() - 1;
-            dispatch(Learn { refit: self, i });
-            dispatch(Fit(self));
+            T::learn(self, i);
+            T::fit(self);
         }
     }
 

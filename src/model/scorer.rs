@@ -13,7 +13,7 @@ use crate::linalg::simd::{self, Arch, Job, LANES, Vectors, dispatch};
 use crate::net::{Net, Params, ROWS, TALL_ROWS, Tall, Wide};
 
 /// A frozen neural model. Its mean is the network's output, or the ridge regression on its gradient.
-pub(crate) struct Scorer<T> {
+pub struct Scorer<T> {
     net: Net,
     layout: Layout,
     weights: Params<T>,
@@ -65,6 +65,13 @@ impl<T: Scalar> RewardModel for Scorer<T> {
     }
 
     fn estimate_rounds(&self, contexts: &Contexts, rounds: Range<usize>, mean: &mut [f64], width: &mut [f64]) {
+        T::score(self, contexts, rounds, mean, width);
+    }
+}
+
+impl<T: Scalar> Scorer<T> {
+    /// As [`RewardModel::estimate_rounds`].
+    pub(crate) fn score(&self, contexts: &Contexts, rounds: Range<usize>, mean: &mut [f64], width: &mut [f64]) {
         let groups = row_groups(contexts, rounds, self.by_action());
         match &self.spread {
             Spread::Diagonal { inverse, theta } => {

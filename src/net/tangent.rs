@@ -186,6 +186,11 @@ impl<T: Scalar> Tangents<T> {
 impl Net {
     /// f and the factors of ∇f for rows whose inputs (rows × n_in) all lie in `block`.
     pub fn tangents<T: Scalar>(&self, params: &Params<T>, block: usize, input: &[T], out: &mut Tangents<T>) {
+        T::both_passes(self, params, block, input, out);
+    }
+
+    /// As [`Net::tangents`].
+    pub(crate) fn both_passes<T: Scalar>(&self, params: &Params<T>, block: usize, input: &[T], out: &mut Tangents<T>) {
         let first = self.block(&params.first, block);
         dispatch(Backward { net: self, first, rest: &params.rest, input, out });
     }
