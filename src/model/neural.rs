@@ -217,7 +217,7 @@ impl<T: Scalar> Neural<T> {
         let Pair { x, action } = chosen;
         let (block, before) = (self.layout.block(action), self.config.order == UpdateOrder::BeforeStep);
         let exact = before && self.lambda.is_exact();
-        let in_memory = exact || !self.net.is_small();
+        let in_memory = exact || !A::ROWS_IN_REGISTERS || !self.net.is_small();
         if in_memory {
             self.tangents_of::<A>(chosen);
         }

@@ -24,7 +24,8 @@ pub(crate) struct Round<'a> {
 }
 
 impl Net {
-    /// Whether [`Net::single_step`] can be used.
+    /// Whether a row of units fits the registers, so that [`Net::single_step`] can be used, with an instruction set that
+    /// [has them](Arch::ROWS_IN_REGISTERS).
     pub(crate) fn is_small(&self) -> bool {
         self.layers.len() == 1 && self.ld <= 4 * LANES && !self.config.duplicate_input
     }
@@ -37,6 +38,9 @@ impl Net {
         step: Step<'_, T>,
         growth: Option<Growth<'_, T>>,
     ) {
+        if const { !A::ROWS_IN_REGISTERS } {
+            unreachable!("these instructions have no registers for it");
+        }
         match self.ld / LANES {
             1 => A::call(SingleStep::<T, 1> { net: self, round, step, growth }),
             2 => A::call(SingleStep::<T, 2> { net: self, round, step, growth }),
@@ -289,7 +293,7 @@ mod tests {
     use super::super::{Init, NetConfig, Optimiser, OutputScale, Schedule, Tangents, Towards};
     use super::*;
     use crate::data::{Encoding, Layout};
-    use crate::linalg::simd::{Portable, dispatch};
+    use crate::linalg::simd::{Neon, dispatch};
     use crate::seed::Seed;
     use rand::RngExt;
 
@@ -312,7 +316,7 @@ mod tests {
             *t += 1;
             let first = net.block_mut(&mut lambda.first, round.block);
             let growth = (*t != 2).then_some(Growth { first, rest: &mut lambda.rest, s: T::of(0.25) });
-            if in_registers {
+            if in_registers && A::ROWS_IN_REGISTERS {
                 return net.single_step::<T, A>(round, stepper.begin(*t, weights), growth);
             }
             let mut one = Tangents::new(net, 1);
@@ -323,7 +327,7 @@ mod tests {
     }
 
     /// The same rounds through memory and in registers: every width up to four vectors, every kind of network and
-    /// optimiser, with the best instructions and the plain ones.
+    /// optimiser, with the best instructions and with arrays.
     #[test]
     fn a_round_in_registers_is_that_through_memory() {
         rounds_agree::<f64>(1e-20);
@@ -369,7 +373,7 @@ mod tests {
                     let round = || Round { x: &x, block: t % 3, reward };
                     dispatch(Next(&mut memory, round(), false));
                     dispatch(Next(&mut registers, round(), true));
-                    Next(&mut plain, round(), true).run::<Portable>();
+                    Next(&mut plain, round(), true).run::<Neon>();
                 }
                 for course in [registers, plain] {
                     let far = course.weights.distance_squared(&memory.weights);

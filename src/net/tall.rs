@@ -23,7 +23,7 @@ pub(crate) struct Tall<T> {
 }
 
 /// Rows that are multiplied together.
-pub(crate) const TALL_ROWS: usize = 128;
+pub(crate) const TALL_ROWS: usize = 256;
 
 impl<T: Scalar> Tall<T> {
     /// No rows yet.

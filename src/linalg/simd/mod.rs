@@ -56,6 +56,8 @@ pub(crate) use map;
 pub trait Arch: 'static {
     /// What the instruction set is called.
     const NAME: &'static str;
+    /// Whether it pays to keep rows of units in registers, in functions for every width of such a row.
+    const ROWS_IN_REGISTERS: bool = true;
     /// Eight numbers.
     type V<T: Scalar>: Copy;
     /// Sixteen numbers.
@@ -145,6 +147,7 @@ fn each<T: Scalar>(f: impl Fn(usize) -> T) -> Lanes<T> {
 
 impl<const FUSED: bool> Arch for Arrays<FUSED> {
     const NAME: &'static str = if FUSED { "neon" } else { "portable" };
+    const ROWS_IN_REGISTERS: bool = FUSED;
     type V<T: Scalar> = Lanes<T>;
     type Sixteen<T: Scalar> = Vectors<Self, T, 2>;
     fn call<J: Job>(job: J) -> J::Out {
