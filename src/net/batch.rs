@@ -105,9 +105,10 @@ impl<T: Scalar> Batch<T> {
         (n, n.div_ceil(ROWS))
     }
 
-    /// How often a step calls what is to be done meanwhile: before each product, and three times a tile of rows.
+    /// How often a step calls what is to be done meanwhile: before each product, five times a tile of rows, and twice while the
+    /// weights move.
     pub(crate) fn pauses(&self) -> usize {
-        3 * self.in_tiles().1 + 2
+        5 * self.in_tiles().1 + 3
     }
 
     fn clear_sums(&mut self) {
@@ -156,17 +157,17 @@ impl Net {
             for tile in tiles.clone() {
                 meanwhile();
                 if n - tile * ROWS > LANES {
-                    self.batch_begin::<T, A, A::Sixteen<T>>(weights, inputs, tile, batch);
+                    self.batch_begin::<T, A, A::Sixteen<T>>(weights, inputs, tile, batch, meanwhile);
                 } else {
-                    self.batch_begin::<T, A, Vectors<A, T, 1>>(weights, inputs, tile, batch);
+                    self.batch_begin::<T, A, Vectors<A, T, 1>>(weights, inputs, tile, batch, meanwhile);
                 }
                 meanwhile();
             }
             for tile in tiles {
                 if n - tile * ROWS > LANES {
-                    self.batch_end::<T, A, A::Sixteen<T>>(weights, tile, batch);
+                    self.batch_end::<T, A, A::Sixteen<T>>(weights, tile, batch, meanwhile);
                 } else {
-                    self.batch_end::<T, A, Vectors<A, T, 1>>(weights, tile, batch);
+                    self.batch_end::<T, A, Vectors<A, T, 1>>(weights, tile, batch, meanwhile);
                 }
                 meanwhile();
             }
@@ -196,6 +197,7 @@ impl Net {
         inputs: Inputs<'_, T>,
         tile: usize,
         batch: &mut Batch<T>,
+        meanwhile: &mut impl FnMut(),
     ) {
         let rows = tile * ROWS..batch.in_tiles().0.min((tile + 1) * ROWS);
         let Batch { layers, wide, .. } = batch;
@@ -208,6 +210,7 @@ impl Net {
             let sum = rows_to_units::<T, A, R>(own, self.ld, &mut wide.layers[0].h);
             R::store(sum, &mut wide.layers[0].sum);
         }
+        meanwhile();
         match (self.is_shallow(), self.is_in_lanes()) {
             (true, true) => self.wide_centre::<T, A, R>(&weights.first, wide),
             (true, false) => self.wide_normalise::<T, A, R>(wide),
@@ -223,6 +226,7 @@ impl Net {
         weights: &Params<T>,
         tile: usize,
         batch: &mut Batch<T>,
+        meanwhile: &mut impl FnMut(),
     ) {
         let rows = tile * ROWS..batch.in_tiles().0.min((tile + 1) * ROWS);
         let Batch { rewards, weights: shares, layers, output, output_bias, wide, .. } = batch;
@@ -232,9 +236,10 @@ impl Net {
         if self.is_shallow() {
             let BatchLayer { z, gain, offset, .. } = &mut layers[0];
             let sums = [&mut gain[..], &mut offset[..], &mut output[..]];
-            self.shallow_train::<T, A, R>(rest, (y, weight), wide, sums, &mut z[own]);
+            self.shallow_train::<T, A, R>(rest, (y, weight), wide, sums, &mut z[own], meanwhile);
             return;
         }
+        meanwhile();
         let e = self.wide_train::<T, A, R>(rest, y, weight, wide);
 
         for (layer, wide) in layers.iter_mut().zip(&wide.layers) {
@@ -285,6 +290,7 @@ impl Net {
             next = block + 1;
         }
         step.first(self.blocks(next..self.n_blocks)).still::<A>();
+        meanwhile();
 
         for (l, layer) in self.layers.iter().enumerate() {
             if l > 0 {

@@ -70,7 +70,7 @@ impl Net {
     }
 
     /// For a step on the rows with e = weight·(f − reward): writes Σ_r e_r ∂f/∂z as rows (`ld` apart, as many as fit) and
-    /// adds the gradients of gain, offset and output to `sums`, lane by lane. z_1 is centred.
+    /// adds the gradients of gain, offset and output to `sums`, lane by lane. z_1 is centred. Calls `meanwhile` once.
     #[inline(always)]
     pub(super) fn shallow_train<T: Scalar, A: Arch, R: Rows<T, A::V<T>>>(
         &self,
@@ -79,6 +79,7 @@ impl Net {
         wide: &mut Wide<T>,
         sums: [&mut [Tile<T>]; 3],
         rows: &mut [T],
+        meanwhile: &mut impl FnMut(),
     ) {
         let (m, n) = (self.config.width, rows.len() / self.ld);
         let own = &mut wide.layers[0];
@@ -98,6 +99,7 @@ impl Net {
             scaled.store(&mut normal[i]);
             y.store(&mut h[i]);
         }
+        meanwhile();
         let e = f.sub(R::load(rewards)).mul(R::load(weights));
         let minus = e.mul(R::splat(T::of(-self.inv_width)));
         let (mean, mean_both) = (sum.mul(minus), sum_both.mul(minus));
