@@ -8,14 +8,13 @@
 
 use std::ops::Range;
 
-use super::inputs::Inputs;
 use super::optim::{Step, Sums};
 use super::single::SingleRows;
 use super::wide::{Wide, rows_to_units, units_to_rows};
 use super::{Net, Params, ROWS};
 use crate::linalg::dense::multiply;
 use crate::linalg::scalar::Scalar;
-use crate::linalg::simd::{Arch, LANES, Lanes, Rows, Tile, Vectors};
+use crate::linalg::simd::{Arch, LANES, Lanes, RowList, Rows, Tile, Vectors};
 
 /// As many rows pass one by one at most: a tile takes as long however few it holds.
 const SINGLES: usize = 3;
@@ -131,7 +130,7 @@ impl Net {
     pub(crate) fn batch_gradient<T: Scalar, A: Arch>(
         &self,
         weights: &Params<T>,
-        inputs: Inputs<'_, T>,
+        inputs: RowList<'_, T>,
         blocks: impl Iterator<Item = (usize, Range<usize>)>,
         batch: &mut Batch<T>,
         meanwhile: &mut impl FnMut(),
@@ -176,7 +175,7 @@ impl Net {
 
     /// The rows that pass one by one.
     #[inline(always)]
-    fn batch_singles<T: Scalar, A: Arch>(&self, weights: &Params<T>, inputs: Inputs<'_, T>, batch: &mut Batch<T>) {
+    fn batch_singles<T: Scalar, A: Arch>(&self, weights: &Params<T>, inputs: RowList<'_, T>, batch: &mut Batch<T>) {
         let first = batch.n - batch.singles;
         let Batch { rewards, layers, grad, .. } = batch;
         let rows = SingleRows {
@@ -194,7 +193,7 @@ impl Net {
     fn batch_begin<T: Scalar, A: Arch, R: Rows<T, A::V<T>>>(
         &self,
         weights: &Params<T>,
-        inputs: Inputs<'_, T>,
+        inputs: RowList<'_, T>,
         tile: usize,
         batch: &mut Batch<T>,
         meanwhile: &mut impl FnMut(),
@@ -272,7 +271,7 @@ impl Net {
     #[inline(always)]
     pub(crate) fn batch_step<T: Scalar, A: Arch>(
         &self,
-        inputs: Inputs<'_, T>,
+        inputs: RowList<'_, T>,
         blocks: impl Iterator<Item = (usize, Range<usize>)>,
         batch: &mut Batch<T>,
         mut step: Step<'_, T>,
@@ -296,7 +295,7 @@ impl Net {
             if l > 0 {
                 let part = step.rest(layer.weight..layer.weight + layer.n_in * ld);
                 let shape = (layer.n_in, self.config.width);
-                part.outer::<A>(Inputs::new(&layers[l - 1].h, ld, starts), (&layers[l].z, ld), shape, sums);
+                part.outer::<A>(RowList::new(&layers[l - 1].h, ld, starts), (&layers[l].z, ld), shape, sums);
             }
             let own = &layers[l];
             for (at, sums) in [(layer.bias, &own.bias), (layer.gain, &own.gain), (layer.offset, &own.offset)] {

@@ -17,13 +17,14 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use super::inputs::Inputs;
 use super::{Net, Params};
 use crate::archive::Archive;
 use crate::error::{Error, not_negative, positive};
 use crate::linalg::dense::over_columns;
 use crate::linalg::scalar::Scalar;
-use crate::linalg::simd::{Arch, HALF, Job, LANES, Lanes, Rows, Tile, Vectors, lanes, lanes_mut, many_registers};
+use crate::linalg::simd::{
+    Arch, HALF, Job, LANES, Lanes, RowList, Rows, Tile, Vectors, lanes, lanes_mut, many_registers,
+};
 
 const BETA1: f64 = 0.9;
 const BETA2: f64 = 0.999;
@@ -319,7 +320,7 @@ impl<T: Scalar> Part<'_, T> {
     #[inline(always)]
     pub(crate) fn outer<A: Arch>(
         self,
-        x: Inputs<'_, T>,
+        x: RowList<'_, T>,
         (u, ld): (&[T], usize),
         (n_in, n_out): (usize, usize),
         sums: &mut Sums<T>,
@@ -402,7 +403,7 @@ impl<T: Scalar> Job for OuterOne<'_, T> {
 
 struct Outer<'a, T> {
     part: Part<'a, T>,
-    x: Inputs<'a, T>,
+    x: RowList<'a, T>,
     n_in: usize,
     u: &'a [T],
     ld: usize,
@@ -494,7 +495,7 @@ impl<T: Scalar> Sums<T> {
 /// the rule, it is the same.
 struct SumInputs<'a, T, const SIXTEEN: bool> {
     /// The rows, the first input.
-    x: (Inputs<'a, T>, usize),
+    x: (RowList<'a, T>, usize),
     /// Numbers, vectors of a row, the first vector.
     u: (&'a [T], usize, usize),
     sums: &'a mut [[Lanes<T>; COLUMNS]],
@@ -527,7 +528,7 @@ impl<T: Scalar, const SIXTEEN: bool> Job for SumInputs<'_, T, SIXTEEN> {
 /// As [`SumInputs`], of R inputs by N registers.
 #[inline(always)]
 fn sum_tile<T: Scalar, A: Arch, W: Rows<T, A::V<T>>, const R: usize, const N: usize>(
-    (x, j): (Inputs<'_, T>, usize),
+    (x, j): (RowList<'_, T>, usize),
     (u, columns, col): (&[T], usize, usize),
     out: &mut [[Lanes<T>; COLUMNS]],
     at: usize,
@@ -559,7 +560,7 @@ fn sum_tile<T: Scalar, A: Arch, W: Rows<T, A::V<T>>, const R: usize, const N: us
 /// As [`SumInputs`], for seventeen to [`NARROW`] outputs in three vectors: sixteen of them as there; the others of four inputs
 /// at a time in one register, so that none of its lanes is empty.
 struct SumNarrow<'a, T> {
-    x: (Inputs<'a, T>, usize),
+    x: (RowList<'a, T>, usize),
     u: &'a [T],
     sums: &'a mut [[Lanes<T>; COLUMNS]],
 }
@@ -585,7 +586,7 @@ impl<T: Scalar> Job for SumNarrow<'_, T> {
 /// As [`SumNarrow`], of R inputs, which are that many fours.
 #[inline(always)]
 fn sum_narrow<T: Scalar, A: Arch, W: Rows<T, A::V<T>>, const R: usize, const FOURS: usize>(
-    (x, j): (Inputs<'_, T>, usize),
+    (x, j): (RowList<'_, T>, usize),
     u: &[T],
     out: &mut [[Lanes<T>; COLUMNS]],
 ) {
@@ -771,7 +772,7 @@ fn grow_row<T: Scalar, A: Arch, const C: usize>(
 #[inline(always)]
 fn outer_tile<T: Scalar, A: Arch, M: Rule<T, A>, const R: usize, const C: usize>(
     rule: &mut M,
-    x: Inputs<'_, T>,
+    x: RowList<'_, T>,
     j: usize,
     u: &[T],
     ld: usize,

@@ -5,12 +5,11 @@
 //! width. With twenty units it is not the operations that take the time but the way from each result to the next; so
 //! nothing is stored on the way, and z_1 is summed in two halves.
 
-use super::inputs::Inputs;
 use super::optim::Step;
 use super::tangent::LAYER_NORM_EPS;
 use super::{Growth, Net, Params};
 use crate::linalg::scalar::Scalar;
-use crate::linalg::simd::{Arch, Job, LANES, Lanes, lanes, lanes_mut};
+use crate::linalg::simd::{Arch, Job, LANES, Lanes, RowList, lanes, lanes_mut};
 
 /// One number of each unit, in registers.
 type Row<A, T, const C: usize> = [<A as Arch>::V<T>; C];
@@ -81,7 +80,7 @@ impl<T: Scalar, const C: usize> Job for SingleStep<'_, T, C> {
 
 /// A few rows of a batch, with one block.
 pub(super) struct SingleRows<'a, T> {
-    pub(super) inputs: Inputs<'a, T>,
+    pub(super) inputs: RowList<'a, T>,
     pub(super) rewards: &'a [T],
     /// The weight of each in the loss.
     pub(super) share: T,

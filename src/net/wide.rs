@@ -9,9 +9,8 @@
 //! more rows are left.
 
 use super::Net;
-use super::inputs::Inputs;
 use crate::linalg::scalar::Scalar;
-use crate::linalg::simd::{Arch, Job, LANES, Rows, Scattered, Tile, Vectors, fours, turn_back};
+use crate::linalg::simd::{Arch, Job, LANES, RowList, Rows, Scattered, Tile, Vectors, fours, turn_back};
 
 /// Rows side by side.
 pub(crate) const ROWS: usize = 2 * LANES;
@@ -110,7 +109,7 @@ impl<T: Scalar> Wide<T> {
 
     /// Takes inputs, as many rows as R holds at most; lanes without a row repeat the first one.
     #[inline(always)]
-    pub(super) fn set_inputs<A: Arch, R: Rows<T, A::V<T>>>(&mut self, inputs: Inputs<'_, T>) {
+    pub(super) fn set_inputs<A: Arch, R: Rows<T, A::V<T>>>(&mut self, inputs: RowList<'_, T>) {
         let mut rows = [inputs.row(0); ROWS];
         for (own, row) in rows.iter_mut().zip(inputs.iter()) {
             *own = row;

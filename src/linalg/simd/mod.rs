@@ -13,7 +13,7 @@ pub(crate) mod x86;
 
 use super::scalar::Scalar;
 use crate::error::Error;
-pub(crate) use rows::{Rows, Scattered, Tile, Vectors, columns, fours, turn_back};
+pub(crate) use rows::{RowList, Rows, Scattered, Tile, Vectors, columns, fours, turn_back};
 #[cfg(target_arch = "x86_64")]
 use x86::Registers;
 

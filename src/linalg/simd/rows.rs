@@ -1,6 +1,7 @@
 //! One number of each of eight or sixteen rows, in registers: what code with a row per lane is written against.
 
 use std::marker::PhantomData;
+use std::ops::Range;
 
 use super::{Arch, LANES, Lanes, lanes};
 use crate::linalg::scalar::Scalar;
@@ -69,6 +70,61 @@ pub(crate) fn fours<T>(rows: &[T], stride: usize, n: usize) -> [&[T; 4]; 2 * LAN
         out[r] = unsafe { &*rows.as_ptr().add(r * stride).cast() };
     }
     out
+}
+
+/// Rows of one length, anywhere in a list of numbers. Where they begin is checked once, and not each time that a row is read.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RowList<'a, T> {
+    numbers: &'a [T],
+    len: usize,
+    starts: &'a [usize],
+}
+
+impl<'a, T> RowList<'a, T> {
+    /// Rows of `len` numbers from those places on.
+    #[inline(always)]
+    pub(crate) fn new(numbers: &'a [T], len: usize, starts: &'a [usize]) -> Self {
+        let last = starts.iter().fold(0, |last, &start| last.max(start));
+        assert!(last <= numbers.len() && len <= numbers.len() - last, "a row that goes beyond the numbers");
+        RowList { numbers, len, starts }
+    }
+
+    /// How long a row is.
+    #[inline(always)]
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    #[inline(always)]
+    fn at(&self, start: usize) -> &'a [T] {
+        // SAFETY: `start` is one of `starts`, after which `new` has found `len` numbers.
+        unsafe { self.numbers.get_unchecked(start..start + self.len) }
+    }
+
+    /// One row.
+    #[inline(always)]
+    pub(crate) fn row(&self, row: usize) -> &'a [T] {
+        self.at(self.starts[row])
+    }
+
+    /// The rows, one after another.
+    #[inline(always)]
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &'a [T]> {
+        self.starts.iter().map(|&start| self.at(start))
+    }
+
+    /// Some of the rows.
+    #[inline(always)]
+    pub(crate) fn rows(&self, rows: Range<usize>) -> Self {
+        RowList { starts: &self.starts[rows], ..*self }
+    }
+
+    /// The numbers of rows that lie side by side.
+    #[inline(always)]
+    pub(crate) fn side_by_side(&self) -> &'a [T] {
+        let first = self.starts.first().map_or(0, |&first| first);
+        &self.numbers[first..first + self.starts.len() * self.len]
+    }
 }
 
 /// Sixteen rows of one length, wherever they lie: their bounds are checked once, and not for each four numbers of each row.
@@ -276,6 +332,23 @@ mod tests {
                 assert!(between.into_iter().all(|(_, &v)| v == T::ZERO), "what lies between the rows is left");
             }
         }
+    }
+
+    #[test]
+    fn rows_of_a_list_are_found_wherever_they_begin() {
+        let numbers: Vec<u32> = (0..20).collect();
+        let list = RowList::new(&numbers, 5, &[15, 0, 5, 7]);
+        let rows: Vec<&[u32]> = list.iter().collect();
+        assert_eq!(rows, [&numbers[15..], &numbers[..5], &numbers[5..10], &numbers[7..12]]);
+        assert_eq!((list.row(3), list.len()), (rows[3], 5));
+        assert_eq!(list.rows(1..3).side_by_side(), &numbers[..10]);
+        assert_eq!(RowList::new(&numbers, 20, &[]).iter().count(), 0);
+    }
+
+    #[test]
+    #[should_panic(expected = "beyond the numbers")]
+    fn a_row_must_end_within_the_list() {
+        RowList::new(&[0.0; 20], 5, &[0, 16, 3]);
     }
 
     #[test]
