@@ -68,14 +68,16 @@ impl<T: Scalar> Batch<T> {
         });
         let n_tiles = rows.div_ceil(ROWS);
         let few = (1..=SINGLES).contains(&(rows % ROWS)) && net.is_small() && net.is_in_lanes();
+        let singles = if few { rows % ROWS } else { 0 };
+        let together = net.is_shallow() && net.is_in_lanes();
         let mut weights = vec![Tile::ZERO; n_tiles];
         for row in 0..rows {
-            weights[row / ROWS].0.as_flattened_mut()[row % ROWS] = share(rows);
+            weights[row / ROWS].0.as_flattened_mut()[row % ROWS] = T::of(1.0 / rows as f64);
         }
         Batch {
             n: rows,
             starts: (0..rows).map(|row| row * net.ld).collect(),
-            singles: if few { rows % ROWS } else { 0 },
+            singles,
             rewards: vec![Tile::ZERO; n_tiles],
             weights,
             layers: layers.collect(),
@@ -83,7 +85,7 @@ impl<T: Scalar> Batch<T> {
             output_bias: Tile::ZERO,
             grad: vec![T::ZERO; net.rest_len],
             sums: Sums::new(),
-            wide: vec![Wide::new(net); if net.is_shallow() && net.is_in_lanes() { n_tiles } else { 1 }],
+            wide: vec![Wide::new(net); if together { (rows - singles).div_ceil(ROWS).max(1) } else { 1 }],
         }
     }
 
@@ -177,11 +179,11 @@ impl Net {
     #[inline(always)]
     fn batch_singles<T: Scalar, A: Arch>(&self, weights: &Params<T>, inputs: RowList<'_, T>, batch: &mut Batch<T>) {
         let first = batch.n - batch.singles;
-        let Batch { rewards, layers, grad, .. } = batch;
+        let Batch { rewards, weights: shares, layers, grad, .. } = batch;
         let rows = SingleRows {
             inputs: inputs.rows(first..batch.n),
             rewards: &rewards[first / ROWS].0.as_flattened()[..batch.singles],
-            share: share(batch.n),
+            shares: &shares[first / ROWS].0.as_flattened()[..batch.singles],
             delta_z: &mut layers[0].z[first * self.ld..],
             grad,
         };
@@ -322,11 +324,6 @@ impl Net {
     pub(super) fn blocks(&self, blocks: Range<usize>) -> Range<usize> {
         blocks.start * self.first_len()..blocks.end * self.first_len()
     }
-}
-
-/// The weight of each of n rows in the loss.
-fn share<T: Scalar>(n: usize) -> T {
-    T::of(1.0 / n as f64)
 }
 
 #[inline(always)]

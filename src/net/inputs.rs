@@ -12,10 +12,10 @@ pub(crate) struct Gathered<T> {
 }
 
 impl<T: Scalar> Gathered<T> {
-    /// Room for `rows` rows.
+    /// For `rows` rows.
     pub(crate) fn new(net: &Net, rows: usize) -> Self {
         let len = net.n_in.next_multiple_of(LANES);
-        Gathered { copies: vec![T::ZERO; rows * len], starts: (0..rows).map(|r| r * len).collect() }
+        Gathered { copies: Vec::new(), starts: (0..rows).map(|r| r * len).collect() }
     }
 
     /// The inputs of the contexts at these places of a list, in which each takes `len` numbers, of which the first are its own.
@@ -40,6 +40,7 @@ impl<T: Scalar> Gathered<T> {
             }
             return RowList::new(numbers, len, starts);
         }
+        copies.resize(starts.len() * own, T::ZERO);
         let dim = if twice { net.n_in / 2 } else { net.n_in };
         for (to, place) in copies.chunks_exact_mut(own).zip(places) {
             let x = &list[place * len..(place + 1) * len];

@@ -82,8 +82,8 @@ impl<T: Scalar, const C: usize> Job for SingleStep<'_, T, C> {
 pub(super) struct SingleRows<'a, T> {
     pub(super) inputs: RowList<'a, T>,
     pub(super) rewards: &'a [T],
-    /// The weight of each in the loss.
-    pub(super) share: T,
+    /// Their weights in the loss.
+    pub(super) shares: &'a [T],
     /// For e·δz of each, `ld` apart.
     pub(super) delta_z: &'a mut [T],
     /// In the shape of all parameters but W_1.
@@ -115,10 +115,11 @@ impl<T: Scalar, const C: usize> Job for RowsOf<'_, T, C> {
 
     #[inline(always)]
     fn run<A: Arch>(self) {
-        let RowsOf { net, weights, rows: SingleRows { inputs, rewards, share, delta_z, grad } } = self;
+        let RowsOf { net, weights, rows: SingleRows { inputs, rewards, shares, delta_z, grad } } = self;
         let mut sums = [[A::zero::<T>(); C]; 4];
         let mut sum_e = T::ZERO;
-        for ((x, &reward), out) in inputs.iter().zip(rewards).zip(delta_z.chunks_exact_mut(net.ld)) {
+        let targets = rewards.iter().zip(shares);
+        for ((x, (&reward, &share)), out) in inputs.iter().zip(targets).zip(delta_z.chunks_exact_mut(net.ld)) {
             let z = product::<T, A, C, T>(&x[..net.n_in], &weights.first, |x| x);
             let Pass { f, delta_z, vectors } = net.single_pass::<T, A, C>(&weights.rest, z);
             let residual = (f - reward) * share;

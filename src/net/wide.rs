@@ -95,26 +95,13 @@ impl<T: Scalar> Wide<T> {
     /// Takes contexts as inputs, a row for each lane.
     #[inline(always)]
     pub(crate) fn set_rows<A: Arch, R: Rows<T, A::V<T>>>(&mut self, net: &Net, rows: &[&[f32]; ROWS]) {
-        transpose_in::<T, A, R>(rows, &mut self.input);
-        if net.config.duplicate_input {
-            let factor = R::splat(T::of(0.5f64.sqrt()));
-            let (a, b) = self.input.split_at_mut(rows[0].len());
-            for (a, b) in a.iter_mut().zip(b) {
-                let x = R::mul(R::load(a), factor);
-                R::store(x, a);
-                R::store(x, b);
-            }
-        }
+        contexts_to_inputs::<T, A, R>(net, rows, &mut self.input);
     }
 
     /// Takes inputs, as many rows as R holds at most; lanes without a row repeat the first one.
     #[inline(always)]
     pub(super) fn set_inputs<A: Arch, R: Rows<T, A::V<T>>>(&mut self, inputs: RowList<'_, T>) {
-        let mut rows = [inputs.row(0); ROWS];
-        for (own, row) in rows.iter_mut().zip(inputs.iter()) {
-            *own = row;
-        }
-        let rows = Scattered::new(&rows, inputs.len());
+        let rows = Scattered::new(inputs);
         for (at, tiles) in self.input.chunks_mut(4).enumerate() {
             turn_in::<T, A, R>(rows.fours(4 * at), tiles);
         }
@@ -138,6 +125,25 @@ fn turn_in<T: Scalar, A: Arch, R: Rows<T, A::V<T>>>(rows: [&[T; 4]; ROWS], tiles
     } else {
         for k in 0..tiles.len() {
             columns[k].store(&mut tiles[k]);
+        }
+    }
+}
+
+/// Writes the inputs of contexts, a row for each lane, one tile per input.
+#[inline(always)]
+pub(super) fn contexts_to_inputs<T: Scalar, A: Arch, R: Rows<T, A::V<T>>>(
+    net: &Net,
+    rows: &[&[f32]; ROWS],
+    input: &mut [Tile<T>],
+) {
+    transpose_in::<T, A, R>(rows, input);
+    if net.config.duplicate_input {
+        let factor = R::splat(T::of(0.5f64.sqrt()));
+        let (a, b) = input.split_at_mut(rows[0].len());
+        for (a, b) in a.iter_mut().zip(b) {
+            let x = R::mul(R::load(a), factor);
+            R::store(x, a);
+            R::store(x, b);
         }
     }
 }

@@ -127,7 +127,7 @@ impl<'a, T> RowList<'a, T> {
     }
 }
 
-/// Sixteen rows of one length, wherever they lie: their bounds are checked once, and not for each four numbers of each row.
+/// Up to sixteen rows of a list, a row for each lane; lanes without a row repeat the first one.
 pub(crate) struct Scattered<'a, T> {
     starts: [*const T; 2 * LANES],
     len: usize,
@@ -135,21 +135,21 @@ pub(crate) struct Scattered<'a, T> {
 }
 
 impl<'a, T> Scattered<'a, T> {
-    /// The first `len` numbers of each row.
+    /// The rows of a list.
     #[inline(always)]
-    pub(crate) fn new(rows: &[&'a [T]; 2 * LANES], len: usize) -> Self {
-        let mut starts = [rows[0].as_ptr(); 2 * LANES];
-        for r in 0..2 * LANES {
-            starts[r] = rows[r][..len].as_ptr();
+    pub(crate) fn new(rows: RowList<'a, T>) -> Self {
+        let mut starts = [rows.row(0).as_ptr(); 2 * LANES];
+        for (start, row) in starts.iter_mut().zip(rows.iter()) {
+            *start = row.as_ptr();
         }
-        Scattered { starts, len, rows: PhantomData }
+        Scattered { starts, len: rows.len(), rows: PhantomData }
     }
 
     /// Four numbers of each row.
     #[inline(always)]
     pub(crate) fn fours(&self, at: usize) -> [&'a [T; 4]; 2 * LANES] {
         assert!(at + 4 <= self.len);
-        // SAFETY: `len` numbers lie from each start on, in slices that are borrowed for 'a.
+        // SAFETY: `len` numbers lie from each start on, in rows that are borrowed for 'a.
         let mut out = [unsafe { &*self.starts[0].add(at).cast() }; 2 * LANES];
         for r in 1..2 * LANES {
             // SAFETY: as above.
@@ -173,7 +173,7 @@ pub(crate) fn turn_back<T: Scalar, V, R: Rows<T, V>>(columns: [R; 4], rows: &mut
 }
 
 /// N vectors of eight rows.
-pub struct Vectors<A: Arch, T: Scalar, const N: usize>([A::V<T>; N]);
+pub struct Vectors<A: Arch, T: Scalar, const N: usize>(pub(crate) [A::V<T>; N]);
 
 impl<A: Arch, T: Scalar, const N: usize> Clone for Vectors<A, T, N> {
     #[inline(always)]
