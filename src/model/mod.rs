@@ -17,6 +17,7 @@
 //! A [`Learner`] is a model in training; [`Learner::model`] gives what it has learned so far as a frozen
 //! [`RewardModel`], which later rounds do not change.
 
+mod draws;
 mod exact;
 mod kernel;
 mod kernel_scorer;

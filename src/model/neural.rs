@@ -14,9 +14,9 @@
 
 use std::sync::Arc;
 
-use rand::Rng;
 use serde::{Deserialize, Serialize};
 
+use super::draws::Draws;
 use super::lambda::{Covariance, Lambda};
 use super::replay::Replay;
 use super::scorer::Scorer;
@@ -28,7 +28,7 @@ use crate::linalg::scalar::Scalar;
 use crate::linalg::simd::{Arch, Job, dispatch};
 use crate::net::optim::Stepper;
 use crate::net::{Batch, Gathered, Net, NetConfig, Optimiser, Params, Round, Tangents, Towards};
-use crate::seed::{Seed, Stream};
+use crate::seed::Seed;
 
 /// What the network is trained on in each round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,6 +43,16 @@ pub enum Mode {
         /// B, samples per step, ≥ 1.
         batch: usize,
     },
+}
+
+impl Mode {
+    /// Steps per round on a batch, and the size of a batch: none in S-mode.
+    fn steps_and_size(self) -> (usize, usize) {
+        match self {
+            Mode::Single => (1, 0),
+            Mode::Batch { steps, batch } => (steps, batch),
+        }
+    }
 }
 
 /// When Λ learns of a round.
@@ -107,9 +117,9 @@ pub struct Neural<T> {
     /// Rounds read so far.
     t: usize,
     seed: Seed,
-    batches: Stream,
     /// What batches are drawn from; S-mode keeps nothing.
     replay: Replay,
+    draws: Draws,
     work: Work<T>,
 }
 
@@ -119,15 +129,10 @@ struct Work<T> {
     one: Tangents<T>,
     batch: Batch<T>,
     gathered: Gathered<T>,
-    /// The rounds of this step's batch, and the same sorted by block.
-    drawn: Vec<u32>,
+    /// The rounds of this step's batch, sorted by block.
     sorted: Vec<u32>,
     /// Where each block begins in `sorted`.
     starts: Vec<u32>,
-    /// The rounds of the next step's batch: drawn a step ahead, so that their memory can be on its way.
-    ahead: Vec<u32>,
-    /// The number of rounds that `ahead` was drawn from; 0 before the first.
-    ahead_of: usize,
 }
 
 impl<T: Scalar> Neural<T> {
@@ -156,17 +161,14 @@ impl<T: Scalar> Neural<T> {
             stepper: Stepper::new(config.optimiser, &net, &weights, config.lambda)?,
             t: 0,
             seed,
-            batches: seed.stream("batches"),
             replay: Replay::new(layout),
+            draws: Draws::new(seed.stream("batches"), config.mode.steps_and_size(), 0),
             work: Work {
                 one: Tangents::new(&net, 1),
                 batch: Batch::new(&net, rows),
                 gathered: Gathered::new(&net, rows),
-                drawn: vec![0; rows],
                 sorted: vec![0; rows],
                 starts: vec![0; layout.n_blocks() + 1],
-                ahead: vec![0; rows],
-                ahead_of: 0,
             },
             config,
             net,
@@ -234,11 +236,11 @@ impl<T: Scalar> Neural<T> {
         }
     }
 
-    /// One step of B-mode on the rounds in `work.drawn`; meanwhile the next batch is drawn from 0..next_n, into `work.ahead`.
+    /// One step of B-mode on the batch that was drawn for it.
     #[inline(always)]
-    fn step_batch<A: Arch>(&mut self, next_n: usize) {
+    fn step_batch<A: Arch>(&mut self) {
         self.sort_batch();
-        let (replay, Work { batch, gathered, sorted, starts, ahead, .. }) = (&self.replay, &mut self.work);
+        let (replay, Work { batch, gathered, sorted, starts, .. }) = (&self.replay, &mut self.work);
         batch.set_rewards(sorted.iter().map(|&i| replay.reward(i as usize)));
         let (list, len) = replay.records();
         let inputs = gathered.gather::<A>(&self.net, list, len, sorted.iter().map(|&i| i as usize));
@@ -246,13 +248,11 @@ impl<T: Scalar> Neural<T> {
             || starts.windows(2).map(|w| w[0] as usize..w[1] as usize).enumerate().filter(|(_, r)| !r.is_empty());
         // The next batch's rows are drawn and asked for a few at a time, while this one's are computed: as many as can be
         // on their way at once.
-        let portion = ahead.len().div_ceil(batch.pauses());
-        let (mut next, is_cached, batches) = (ahead.chunks_mut(portion), replay.is_cached(), &mut self.batches);
+        let (portion, is_cached, draws) = (sorted.len().div_ceil(batch.pauses()), replay.is_cached(), &mut self.draws);
         let meanwhile = &mut || {
-            let rounds = next.next().unwrap_or_default();
-            draw(batches, next_n, rounds);
+            let rounds = draws.draw(portion);
             if !is_cached {
-                for &i in &*rounds {
+                for &i in rounds {
                     // the round that comes next is not here yet
                     replay.prefetch((i as usize).min(replay.len() - 1));
                 }
@@ -261,25 +261,12 @@ impl<T: Scalar> Neural<T> {
         self.net.batch_gradient::<T, A>(&self.weights, inputs, blocks(), batch, meanwhile);
         let step = self.stepper.begin(self.t, &mut self.weights);
         self.net.batch_step::<T, A>(inputs, blocks(), batch, step, meanwhile);
-        next.for_each(|rounds| draw(&mut self.batches, next_n, rounds));
-        self.work.ahead_of = next_n;
-    }
-
-    /// The rounds of a batch, with replacement from all rounds so far: those that were drawn during the step before, if any.
-    #[inline(always)]
-    fn draw_batch(&mut self) {
-        let n = self.replay.len();
-        let Work { drawn, ahead, ahead_of, .. } = &mut self.work;
-        if *ahead_of != n {
-            draw(&mut self.batches, n, ahead);
-        }
-        std::mem::swap(drawn, ahead);
     }
 
     /// Sorts the drawn rounds by block.
     #[inline(always)]
     fn sort_batch(&mut self) {
-        let Work { drawn, sorted, starts, .. } = &mut self.work;
+        let (drawn, Work { sorted, starts, .. }) = (self.draws.now(), &mut self.work);
         if starts.len() == 2 {
             starts[1] = drawn.len() as u32;
             sorted.copy_from_slice(drawn);
@@ -298,15 +285,6 @@ impl<T: Scalar> Neural<T> {
             *at -= 1;
             sorted[*at as usize] = i;
         }
-    }
-}
-
-/// Fills `rounds` with draws from 0..n, with replacement.
-#[inline(always)]
-fn draw(stream: &mut Stream, n: usize, rounds: &mut [u32]) {
-    for i in rounds {
-        // ⌊u·n/2⁶⁴⌋: off from uniform by at most n/2⁶⁴
-        *i = ((u128::from(stream.next_u64()) * n as u128) >> 64) as u32;
     }
 }
 
@@ -329,10 +307,9 @@ impl<T: Scalar> Job for Observe<'_, '_, T> {
                     neural.tangents_of::<A>(chosen);
                     neural.update_lambda::<A>(chosen, reward);
                 }
-                let n = neural.replay.len();
-                for step in 1..=steps {
-                    neural.draw_batch();
-                    neural.step_batch::<A>(if step < steps { n } else { n + 1 });
+                for _ in 0..steps {
+                    neural.draws.turn();
+                    neural.step_batch::<A>();
                 }
             }
         }
@@ -368,13 +345,9 @@ impl<T: Scalar> Learner for Neural<T> {
             if expected != got {
                 return Err(Error::Shape { what: "rounds that batches are drawn from", expected, got });
             }
-            if archive.is_reading() && self.t > 0 {
-                // as many draws as the rounds so far have taken
-                self.batches = self.seed.stream("batches");
-                let drawn = self.work.ahead.len() * self.t * steps;
-                (0..drawn).for_each(|_| _ = self.batches.next_u64());
-                self.work.ahead_of = self.t + 1;
-                draw(&mut self.batches, self.work.ahead_of, &mut self.work.ahead);
+            if archive.is_reading() {
+                let sizes = self.config.mode.steps_and_size();
+                self.draws = Draws::new(self.seed.stream("batches"), sizes, self.t * steps);
             }
         }
         Ok(())
@@ -406,7 +379,7 @@ mod tests {
         type Out = ();
         #[inline(always)]
         fn run<A: Arch>(self) {
-            self.0.step_batch::<A>(1);
+            self.0.step_batch::<A>();
         }
     }
 
@@ -437,12 +410,12 @@ mod tests {
             for best in [true, false] {
                 let weights = Net::new(config.net.clone(), layout).unwrap().pack(&initial).unwrap();
                 let mut model = Neural::<f64>::with_weights(config.clone(), layout, Seed::new(0), weights).unwrap();
-                for (i, (x, action, reward)) in rounds.iter().enumerate() {
+                for (x, action, reward) in &rounds {
                     model.replay.push(x, layout.block(*action), *reward);
-                    model.work.drawn[i] = i as u32;
                 }
+                model.draws.set_now((0..rounds.len() as u32).collect());
                 for _ in 0..3 {
-                    if best { dispatch(Step(&mut model)) } else { model.step_batch::<Portable>(1) }
+                    if best { dispatch(Step(&mut model)) } else { model.step_batch::<Portable>() }
                 }
                 let want: Params<f64> = model.net.pack(&want).unwrap();
                 let distance = model.weights.distance_squared(&want).sqrt();
