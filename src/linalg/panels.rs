@@ -5,9 +5,9 @@
 //! until they are complete. A row of W may end early (a triangle): the zeros behind its end are not multiplied.
 
 use super::scalar::Scalar;
-use super::simd::{Arch, LANES, Lanes, columns};
+use super::simd::{Arch, LANES, Lanes, Rows, columns};
 
-/// Rows of the matrix that a panel holds: with two vectors of f32, or one of f64 (two registers), twelve sums.
+/// Rows of the matrix that a panel holds: with two registers of rows twelve sums, which hide the latency of an addition.
 pub(crate) const HEIGHT: usize = 6;
 
 /// A matrix packed in panels.
@@ -75,55 +75,58 @@ impl<T: Scalar> Panels<T> {
     }
 }
 
-/// Six sums of each of C vectors of rows.
-pub(crate) type Sums<A, T, const C: usize> = [[<A as Arch>::V<T>; C]; HEIGHT];
+/// Six sums of the rows of each of N tiles, whose rows are as many as W holds.
+pub(crate) type Sums<W, const N: usize> = [[W; N]; HEIGHT];
 
-/// W·u for the six rows of a panel and the rows of a tile of C vectors.
+/// W·u for the six rows of a panel and the rows of N tiles, with a register (or what W is) for each sum.
 #[inline(always)]
-pub(crate) fn product<T: Scalar, A: Arch, const C: usize>(
+pub(crate) fn product<T: Scalar, A: Arch, W: Rows<T, A::V<T>>, const N: usize>(
     panel: &[[T; HEIGHT]],
-    tile: &[[Lanes<T>; C]],
-) -> Sums<A, T, C> {
-    let mut sums = [[A::zero::<T>(); C]; HEIGHT];
-    for (w, u) in panel.iter().zip(tile) {
-        add_column::<T, A, C>(w, 0, u, &mut sums);
+    tiles: [&[Lanes<T>]; N],
+) -> Sums<W, N> {
+    let mut sums = [[W::splat(T::ZERO); N]; HEIGHT];
+    for (j, w) in panel.iter().enumerate() {
+        add_column::<T, A, W, N>(w, 0, tiles, j, &mut sums);
     }
     sums
 }
 
 /// As [`product`], for a panel of a triangle: what lies above the diagonal in its last six columns is not multiplied.
 #[inline(always)]
-pub(crate) fn product_lower<T: Scalar, A: Arch, const C: usize>(
+pub(crate) fn product_lower<T: Scalar, A: Arch, W: Rows<T, A::V<T>>, const N: usize>(
     panel: &[[T; HEIGHT]],
-    tile: &[[Lanes<T>; C]],
-) -> Sums<A, T, C> {
+    tiles: [&[Lanes<T>]; N],
+) -> Sums<W, N> {
     let Some((before, corner)) = panel.split_last_chunk::<HEIGHT>() else {
-        return product::<T, A, C>(panel, tile);
+        return product::<T, A, W, N>(panel, tiles);
     };
-    let mut sums = product::<T, A, C>(before, tile);
-    let tile = &tile[before.len()..before.len() + HEIGHT];
+    let mut sums = product::<T, A, W, N>(before, tiles);
     for k in 0..HEIGHT {
-        add_column::<T, A, C>(&corner[k], k, &tile[k], &mut sums);
+        add_column::<T, A, W, N>(&corner[k], k, tiles, before.len() + k, &mut sums);
     }
     sums
 }
 
-/// sums += w·u for the rows of the panel from `first` on.
+/// sums += w·u_j for the rows of the panel from `first` on.
 #[inline(always)]
-fn add_column<T: Scalar, A: Arch, const C: usize>(
+fn add_column<T: Scalar, A: Arch, W: Rows<T, A::V<T>>, const N: usize>(
     w: &[T; HEIGHT],
     first: usize,
-    u: &[Lanes<T>; C],
-    sums: &mut Sums<A, T, C>,
+    tiles: [&[Lanes<T>]; N],
+    j: usize,
+    sums: &mut Sums<W, N>,
 ) {
-    let mut own = [A::zero::<T>(); C];
-    for c in 0..C {
-        own[c] = A::load(&u[c]);
+    let mut u = [W::splat(T::ZERO); N];
+    for k in 0..N {
+        u[k] = W::load_from(&tiles[k][j * W::VECTORS..(j + 1) * W::VECTORS]);
     }
-    for i in first..HEIGHT {
-        let w = A::splat(w[i]);
-        for c in 0..C {
-            sums[i][c] = A::madd(w, own[c], sums[i][c]);
+    for i in 0..HEIGHT {
+        // asked of each, so that sums stay in registers
+        if i >= first {
+            let w = W::splat(w[i]);
+            for k in 0..N {
+                sums[i][k] = w.madd(u[k], sums[i][k]);
+            }
         }
     }
 }
@@ -163,7 +166,7 @@ pub(crate) fn set_lanes<'a, T: Scalar, A: Arch>(rows: impl ExactSizeIterator<Ite
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::linalg::simd::{Job, Portable, dispatch};
+    use crate::linalg::simd::{Job, Portable, Vectors, dispatch};
 
     /// A tile of the rows, by the best instructions.
     struct SetLanes<'a>(&'a [&'a [f32]], &'a mut [Lanes<f64>]);
@@ -177,7 +180,7 @@ mod tests {
     }
 
     /// W·u of row 3 of a tile.
-    struct Product<'a>(&'a Panels<f64>, &'a [[Lanes<f64>; 1]], bool);
+    struct Product<'a>(&'a Panels<f64>, &'a [Lanes<f64>], bool);
 
     impl Job for Product<'_> {
         type Out = Vec<f64>;
@@ -187,12 +190,15 @@ mod tests {
             let mut out = Vec::new();
             for p in 0..panels.len() {
                 let panel = panels.panel(p);
-                let sums =
-                    if lower { product_lower::<f64, A, 1>(panel, tile) } else { product::<f64, A, 1>(panel, tile) };
+                let sums: Sums<Vectors<A, f64, 1>, 1> = if lower {
+                    product_lower::<f64, A, _, 1>(panel, [tile])
+                } else {
+                    product::<f64, A, _, 1>(panel, [tile])
+                };
                 for [sum] in sums {
-                    let mut lanes = [0.0; LANES];
-                    A::store(sum, &mut lanes);
-                    out.push(lanes[3]);
+                    let mut lanes = [[0.0; LANES]];
+                    sum.store_to(&mut lanes);
+                    out.push(lanes[0][3]);
                 }
             }
             out
@@ -215,7 +221,7 @@ mod tests {
             SetLanes(&twice, &mut plain).run::<Portable>();
             assert_eq!(full, plain);
             assert!(tile.iter().zip(&full).all(|(few, all)| few[..4] == all[..4] && few[..4] == all[4..]));
-            let tile = tile.as_chunks().0;
+            let tile = &tile[..];
             let product = |i: usize, columns: usize| (0..columns).map(|j| at(i, j) * f64::from(row[j])).sum::<f64>();
             let filled_up = |v: Vec<f64>| v.into_iter().chain(std::iter::repeat(0.0));
 

@@ -9,7 +9,7 @@
 
 use super::panels::{HEIGHT, Panels, product_lower};
 use super::scalar::Scalar;
-use super::simd::{Arch, Job, LANES, Lanes, Rows, dispatch, many_registers};
+use super::simd::{Arch, Job, LANES, Lanes, Rows, Vectors, dispatch, lanes};
 
 /// Bytes of the tiles that meet a panel before the next: they stay in the second cache.
 const GROUP_BYTES: usize = 1 << 18;
@@ -71,97 +71,58 @@ impl<T: Scalar> Whitener<T> {
         for (tiles, out) in tiles.chunks(group / Self::ROWS * len).zip(out.chunks_mut(group)) {
             for p in 0..self.inverse.len() {
                 let panel = self.inverse.panel(p);
-                if const { many_registers::<T, A>() } {
-                    let (pairs, out_pairs) = (tiles.chunks_exact(2 * len), out.chunks_exact_mut(2 * Self::ROWS));
-                    let single = pairs.remainder();
-                    for (pair, out) in pairs.zip(out_pairs) {
-                        add_squares_of::<T, A, 2>(panel, pair, out);
-                    }
-                    if !single.is_empty() {
-                        let from = out.len() - Self::ROWS;
-                        add_squares_of::<T, A, 1>(panel, single, &mut out[from..]);
-                    }
-                    continue;
-                }
-                for (tile, out) in tiles.chunks_exact(len).zip(out.chunks_exact_mut(Self::ROWS)) {
-                    if size_of::<T>() == 4 {
-                        add_squares::<T, A, 2>(panel, tile, out);
-                    } else {
-                        add_squares::<T, A, 1>(panel, tile, out);
-                    }
+                if const { size_of::<T>() == 4 } {
+                    add_squares::<T, A, A::Sixteen<T>>(panel, tiles, len, out);
+                } else {
+                    add_squares::<T, A, Vectors<A, T, 1>>(panel, tiles, len, out);
                 }
             }
         }
     }
 }
 
-/// out += Σ y² over the six y of a panel, for each row of a tile.
+/// out += Σ y² over the six y of a panel, for each row of some tiles, which hold as many as W does.
 #[inline(always)]
-fn add_squares<T: Scalar, A: Arch, const C: usize>(panel: &[[T; HEIGHT]], tile: &[T], out: &mut [f64]) {
-    let (vectors, _) = tile.as_chunks::<LANES>();
-    let sums = product_lower::<T, A, C>(panel, vectors.as_chunks().0);
-    for c in 0..C {
-        let mut squares = A::mul(sums[0][c], sums[0][c]);
-        for i in 1..HEIGHT {
-            squares = A::madd(sums[i][c], sums[i][c], squares);
+fn add_squares<T: Scalar, A: Arch, W: Rows<T, A::V<T>>>(
+    panel: &[[T; HEIGHT]],
+    tiles: &[T],
+    len: usize,
+    out: &mut [f64],
+) {
+    let (vectors, len, rows) = (lanes(tiles), len / LANES, W::VECTORS * LANES);
+    let (n, mut k) = (out.len() / rows, 0);
+    // the rows of a tile are 64 bytes: twelve registers of sums are two tiles of them, or one
+    if const { A::WIDE_REGISTERS } {
+        while k + 2 <= n {
+            let (a, b) = vectors[k * len..(k + 2) * len].split_at(len);
+            add_squares_of::<T, A, W, 2>(panel, [a, b], &mut out[k * rows..(k + 2) * rows]);
+            k += 2;
         }
-        let mut lanes: Lanes<T> = [T::ZERO; LANES];
-        A::store(squares, &mut lanes);
-        for (out, v) in out[c * LANES..(c + 1) * LANES].iter_mut().zip(&lanes) {
-            *out += v.wide();
-        }
+    }
+    while k < n {
+        add_squares_of::<T, A, W, 1>(panel, [&vectors[k * len..(k + 1) * len]], &mut out[k * rows..(k + 1) * rows]);
+        k += 1;
     }
 }
 
-/// As `add_squares`, for N tiles of sixteen rows, a register for each and sum.
+/// As [`add_squares`], of N tiles.
 #[inline(always)]
-fn add_squares_of<T: Scalar, A: Arch, const N: usize>(panel: &[[T; HEIGHT]], tiles: &[T], out: &mut [f64]) {
-    let mut own: [&[[Lanes<T>; 2]]; N] = [&[]; N];
-    for (own, tile) in own.iter_mut().zip(tiles.chunks_exact(tiles.len() / N)) {
-        *own = &tile.as_chunks::<LANES>().0.as_chunks().0[..panel.len()];
-    }
-    let zero = A::Sixteen::<T>::splat(T::ZERO);
-    let mut sums = [[zero; N]; HEIGHT];
-    // above the diagonal, in the last six columns, there is nothing; a panel of fewer is full
-    let before = if panel.len() < HEIGHT { panel.len() } else { panel.len() - HEIGHT };
-    for j in 0..before {
-        add_column_of::<T, A, N>(&panel[j], 0, &own, j, &mut sums);
-    }
-    for j in before..panel.len() {
-        add_column_of::<T, A, N>(&panel[j], j - before, &own, j, &mut sums);
-    }
+fn add_squares_of<T: Scalar, A: Arch, W: Rows<T, A::V<T>>, const N: usize>(
+    panel: &[[T; HEIGHT]],
+    tiles: [&[Lanes<T>]; N],
+    out: &mut [f64],
+) {
+    let (sums, rows) = (product_lower::<T, A, W, N>(panel, tiles), W::VECTORS * LANES);
     for k in 0..N {
+        let out = &mut out[k * rows..(k + 1) * rows];
         let mut squares = sums[0][k].mul(sums[0][k]);
         for i in 1..HEIGHT {
             squares = sums[i][k].madd(sums[i][k], squares);
         }
         let mut lanes = [[T::ZERO; LANES]; 2];
         squares.store_to(&mut lanes);
-        for (out, v) in out[2 * k * LANES..].iter_mut().zip(lanes.as_flattened()) {
+        for (out, v) in out.iter_mut().zip(lanes.as_flattened()) {
             *out += v.wide();
-        }
-    }
-}
-
-/// sums += w·u_j for the rows of the panel from `first` on.
-#[inline(always)]
-fn add_column_of<T: Scalar, A: Arch, const N: usize>(
-    w: &[T; HEIGHT],
-    first: usize,
-    tiles: &[&[[Lanes<T>; 2]]; N],
-    j: usize,
-    sums: &mut [[A::Sixteen<T>; N]; HEIGHT],
-) {
-    let mut u = [A::Sixteen::<T>::splat(T::ZERO); N];
-    for k in 0..N {
-        u[k] = A::Sixteen::<T>::load_from(&tiles[k][j]);
-    }
-    for i in 0..HEIGHT {
-        if i >= first {
-            let w = A::Sixteen::<T>::splat(w[i]);
-            for k in 0..N {
-                sums[i][k] = w.madd(u[k], sums[i][k]);
-            }
         }
     }
 }

@@ -35,7 +35,7 @@ impl<T: Scalar> RewardModel for Fitted<T> {
     }
 
     fn estimate_rounds(&self, contexts: &Contexts, rounds: Range<usize>, mean: &mut [f64], width: &mut [f64]) {
-        let mut work = Work { u: vec![[[0.0; LANES]]; self.layout.dim], tiles: Vec::new(), norms: Vec::new() };
+        let mut work = Work { u: vec![[0.0; LANES]; self.layout.dim], tiles: Vec::new(), norms: Vec::new() };
         for group in &row_groups(contexts, rounds, self.layout.encoding == Encoding::Disjoint) {
             dispatch(Score { fitted: self, group, work: &mut work, mean, width });
         }
@@ -45,7 +45,7 @@ impl<T: Scalar> RewardModel for Fitted<T> {
 /// Memory that every group uses again.
 struct Work<T> {
     /// Eight rows side by side.
-    u: Vec<[Lanes<f64>; 1]>,
+    u: Vec<Lanes<f64>>,
     /// c of the rows to be whitened.
     tiles: Vec<T>,
     norms: Vec<f64>,
@@ -95,7 +95,7 @@ impl<T: Scalar> Fitted<T> {
             let mut kept = [0; MAX_EIGHTS];
             let mut n_kept = 0;
             for (number, eight) in rows.chunks(LANES).enumerate() {
-                set_lanes::<_, A>(eight.vectors(), work.u.as_flattened_mut());
+                set_lanes::<_, A>(eight.vectors(), &mut work.u);
                 let at = n_kept * LANES;
                 let out = &mut work.tiles[at / rows_per_tile * tile_len + at % rows_per_tile..];
                 let sums = samples.meet::<T, A, LINKED>(self.rbf, &work.u, out, rows_per_tile);

@@ -4,7 +4,7 @@ use crate::linalg::cholesky::gram;
 use crate::linalg::exp::{exp_in_place, exp_vectors};
 use crate::linalg::panels::{HEIGHT, Panels, product};
 use crate::linalg::scalar::Scalar;
-use crate::linalg::simd::{Arch, LANES, Lanes};
+use crate::linalg::simd::{Arch, LANES, Lanes, Vectors};
 
 /// The kernel, split into the rank-one part between blocks and the correction within a block.
 #[derive(Debug, Clone, Copy)]
@@ -91,12 +91,12 @@ impl Samples {
     pub(super) fn meet<T: Scalar, A: Arch, const LINKED: bool>(
         &self,
         rbf: Rbf,
-        u: &[[Lanes<f64>; 1]],
+        u: &[Lanes<f64>],
         out: &mut [T],
         stride: usize,
     ) -> RowSums {
         let mut own = A::zero::<f64>();
-        for [u] in u {
+        for u in u {
             let u = A::load(u);
             own = A::madd(u, u, own);
         }
@@ -109,13 +109,13 @@ impl Samples {
         let e = A::load(&e[0]);
         let (mut alpha, mut g, mut squares) = (A::zero(), A::zero(), A::zero());
         for p in 0..self.x.len() {
-            let products = product::<f64, A, 1>(self.x.panel(p), u);
+            let products = product::<f64, A, Vectors<A, f64, 1>, 1>(self.x.panel(p), [u]);
             let samples = &self.of_sample[p * HEIGHT..(p + 1) * HEIGHT];
             let out = &mut out[p * HEIGHT * stride..][..(HEIGHT - 1) * stride + LANES];
             let mut c = [[0.0; LANES]; HEIGHT];
             for i in 0..HEIGHT {
                 let norms = A::add(own, A::splat(samples[i].norm_squared));
-                let distance = A::madd(minus_two, products[i][0], norms);
+                let distance = A::madd(minus_two, products[i][0].0[0], norms);
                 A::store(A::mul(minus_gamma, A::where_positive(distance, distance)), &mut c[i]);
             }
             exp_vectors::<A, HEIGHT>(&mut c);

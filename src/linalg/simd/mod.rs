@@ -58,6 +58,8 @@ pub trait Arch: 'static {
     const NAME: &'static str;
     /// Whether it pays to keep rows of units in registers, in functions for every width of such a row.
     const ROWS_IN_REGISTERS: bool = true;
+    /// Whether a register has 64 bytes and there are more than thirty of them.
+    const WIDE_REGISTERS: bool = false;
     /// Eight numbers.
     type V<T: Scalar>: Copy;
     /// Sixteen numbers.
@@ -122,7 +124,7 @@ pub trait Arch: 'static {
 /// Whether a register holds sixteen numbers and there are more than thirty of them. Asked within `const`, so that what other
 /// instruction sets do not need is not compiled for them.
 pub(crate) const fn many_registers<T: Scalar, A: Arch>() -> bool {
-    A::Sixteen::<T>::SUMS >= 20
+    A::WIDE_REGISTERS && size_of::<T>() == 4
 }
 
 /// Plain Rust over arrays of eight, which the compiler turns into what every processor of the target has.
@@ -250,9 +252,10 @@ pub struct Avx512;
 /// Makes an [`Arch`] of the operations on its [`x86::Registers`].
 #[cfg(target_arch = "x86_64")]
 macro_rules! arch {
-    ($name:ident, $with:ident, $text:literal) => {
+    ($name:ident, $with:ident, $text:literal, $wide:literal) => {
         impl Arch for $name {
             const NAME: &'static str = $text;
+            const WIDE_REGISTERS: bool = $wide;
             type V<T: Scalar> = <T as Registers<Self>>::V;
             type Sixteen<T: Scalar> = <T as Registers<Self>>::Sixteen;
             #[inline(always)]
@@ -336,9 +339,9 @@ macro_rules! arch {
     };
 }
 #[cfg(target_arch = "x86_64")]
-arch!(Avx2, with_avx2, "avx2");
+arch!(Avx2, with_avx2, "avx2", false);
 #[cfg(target_arch = "x86_64")]
-arch!(Avx512, with_avx512, "avx-512");
+arch!(Avx512, with_avx512, "avx-512", true);
 
 /// Work that is compiled once per instruction set. `run` must be `#[inline(always)]`.
 pub trait Job {
