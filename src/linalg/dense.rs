@@ -44,8 +44,7 @@ fn over_stretches<T: Scalar, A: Arch>(columns: usize, work: &mut impl Stretch<T>
 /// z (rows × ld) = x (rows × n_in, rows `stride` apart) · w (n_in × ld).
 #[inline(always)]
 pub(crate) fn multiply<T: Scalar, A: Arch>(x: &[T], stride: usize, n_in: usize, w: &[T], ld: usize, z: &mut [T]) {
-    let job = Multiply { x, stride, n_in, w, ld, z };
-    if job.z.len() >= PACKED_ROWS * ld { A::call(MultiplyPacked(job)) } else { A::call(job) }
+    A::call(Multiply { x, stride, n_in, w, ld, z });
 }
 
 struct Multiply<'a, T> {
@@ -60,9 +59,6 @@ struct Multiply<'a, T> {
 /// Inputs taken at a time: their weights to three vectors of outputs fill half of a first cache of 32 kB.
 const STRETCH: usize = 128;
 
-/// Rows from which on it pays to copy a stretch of weights to where they lie side by side.
-const PACKED_ROWS: usize = 64;
-
 impl<T: Scalar> Job for Multiply<'_, T> {
     type Out = ();
 
@@ -75,31 +71,8 @@ impl<T: Scalar> Job for Multiply<'_, T> {
             let n = STRETCH.min(n_in - from);
             let w = &lanes(w)[from * columns..(from + n) * columns];
             let (x, z, add) = (&x[from..], lanes_mut(z), from > 0);
-            let mut tile = Tile { x, stride, n, w, w_columns: columns, w_col: 0, columns, z, add };
+            let mut tile = Tile { x, stride, n, w, columns, z, add };
             over_stretches::<T, A>(columns, &mut tile);
-            from += n;
-        }
-    }
-}
-
-/// As [`Multiply`], with each stretch of weights copied to where it lies side by side.
-struct MultiplyPacked<'a, T>(Multiply<'a, T>);
-
-impl<T: Scalar> Job for MultiplyPacked<'_, T> {
-    type Out = ();
-
-    #[inline(always)]
-    fn run<A: Arch>(self) {
-        let Multiply { x, stride, n_in, w, ld, z } = self.0;
-        let columns = ld / LANES;
-        let mut packed = [[T::ZERO; LANES]; 6 * STRETCH];
-        let mut from = 0;
-        while from < n_in {
-            let n = STRETCH.min(n_in - from);
-            let w = &lanes(w)[from * columns..(from + n) * columns];
-            let (x, z, add) = (&x[from..], lanes_mut(z), from > 0);
-            let tile = Tile { x, stride, n, w, w_columns: columns, w_col: 0, columns, z, add };
-            over_stretches::<T, A>(columns, &mut PackedTile { tile, packed: &mut packed });
             from += n;
         }
     }
@@ -110,38 +83,17 @@ struct Tile<'a, T> {
     x: &'a [T],
     stride: usize,
     n: usize,
-    /// The weights, `w_columns` vectors per input, those of the tile from `w_col` on.
     w: &'a [Lanes<T>],
-    w_columns: usize,
-    w_col: usize,
+    /// Vectors of a row of w and z.
     columns: usize,
     z: &'a mut [Lanes<T>],
     /// Whether the sums go on from `z`.
     add: bool,
 }
 
-/// A tile whose weights are copied first.
-struct PackedTile<'a, T> {
-    tile: Tile<'a, T>,
-    packed: &'a mut [Lanes<T>],
-}
-
-impl<T: Scalar> Stretch<T> for PackedTile<'_, T> {
-    #[inline(always)]
-    fn stretch<A: Arch, W: Rows<T, A::V<T>>, const C: usize>(&mut self, col: usize) {
-        let (own, Tile { w, w_columns, n, .. }) = (C * W::VECTORS, &self.tile);
-        for (to, from) in self.packed.chunks_exact_mut(own).zip(w.chunks_exact(*w_columns)) {
-            to.copy_from_slice(&from[col..col + own]);
-        }
-        let (w, z) = (&self.packed[..*n * own], &mut *self.tile.z);
-        Tile { w, w_columns: own, z, ..self.tile }.rows::<A, W, C>(col);
-    }
-}
-
 impl<T: Scalar> Stretch<T> for Tile<'_, T> {
     #[inline(always)]
     fn stretch<A: Arch, W: Rows<T, A::V<T>>, const C: usize>(&mut self, col: usize) {
-        self.w_col = col;
         self.rows::<A, W, C>(col);
     }
 }
@@ -186,8 +138,8 @@ impl<T: Scalar> Tile<'_, T> {
                 }
             }
         }
-        for (j, w) in self.w.chunks_exact(self.w_columns).enumerate() {
-            let w = &w[self.w_col..self.w_col + own];
+        for (j, w) in self.w.chunks_exact(self.columns).enumerate() {
+            let w = &w[col..col + own];
             let mut wj = [W::splat(T::ZERO); C];
             for c in 0..C {
                 wj[c] = W::load_from(&w[c * W::VECTORS..]);

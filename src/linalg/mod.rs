@@ -3,6 +3,7 @@
 //! * [`scalar`]: the two number types, f32 for the network's work and f64 for its proof;
 //! * [`simd`]: run-time choice of the processor's vector instructions, and where numbers lie in memory;
 //! * [`dense`]: the small fused products the network is made of;
+//! * [`tiles`]: the same with a row per lane, for wide inputs;
 //! * [`gemm`]: products of ordinary matrices;
 //! * [`acos`]: arccos without a call;
 //! * [`exp`]: eˣ for whole slices;
@@ -24,4 +25,5 @@ pub(crate) mod scalar;
 pub(crate) mod scatter;
 pub(crate) mod simd;
 pub(crate) mod symmetric;
+pub(crate) mod tiles;
 pub(crate) mod whiten;

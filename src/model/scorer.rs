@@ -109,7 +109,7 @@ impl<T: Scalar> Job for ScoreDiagonal<'_, T> {
         for rows in all.chunks(TALL_ROWS) {
             if net.is_tall() {
                 let block = self.scorer.layout.block(self.group.action);
-                self.tall.set_rows(net, rows.vectors());
+                self.tall.set_rows::<A>(net, rows.vectors());
                 net.tall_product::<T, A, false>(net.block(&weights.first, block), self.tall, 0);
                 net.tall_product::<T, A, true>(self.inverse.parts(net, block, self.group.action).0, self.tall, 1);
                 if let Some(theta) = self.theta {

@@ -79,6 +79,12 @@ pub(crate) fn prefetch_all(slice: &[f32]) {
     slice.last().into_iter().for_each(prefetch_line::<f32, true>);
 }
 
+/// Asks for the cache line in which something begins, into the first cache.
+#[inline(always)]
+pub(crate) fn prefetch_first<T>(at: &T) {
+    prefetch_line::<T, true>(at);
+}
+
 #[inline(always)]
 fn prefetch_line<T, const FIRST: bool>(at: &T) {
     // SAFETY: a prefetch reads nothing that the program sees; SSE is part of the target.
