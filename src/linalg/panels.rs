@@ -78,47 +78,55 @@ impl<T: Scalar> Panels<T> {
 /// Six sums of the rows of each of N tiles, whose rows are as many as W holds.
 pub(crate) type Sums<W, const N: usize> = [[W; N]; HEIGHT];
 
-/// W·u for the six rows of a panel and the rows of N tiles, with a register (or what W is) for each sum.
+/// W·u for the six rows of a panel and the rows of N tiles of C vectors, with a register (or what W is) for each sum.
 #[inline(always)]
-pub(crate) fn product<T: Scalar, A: Arch, W: Rows<T, A::V<T>>, const N: usize>(
+pub(crate) fn product<T: Scalar, A: Arch, W: Rows<T, A::V<T>>, const C: usize, const N: usize>(
     panel: &[[T; HEIGHT]],
-    tiles: [&[Lanes<T>]; N],
+    tiles: [&[[Lanes<T>; C]]; N],
 ) -> Sums<W, N> {
+    let mut own = tiles;
+    for k in 0..N {
+        own[k] = &tiles[k][..panel.len()]; // all of one length: what follows needs no check
+    }
     let mut sums = [[W::splat(T::ZERO); N]; HEIGHT];
-    for (j, w) in panel.iter().enumerate() {
-        add_column::<T, A, W, N>(w, 0, tiles, j, &mut sums);
+    for j in 0..panel.len() {
+        add_column::<T, A, W, C, N>(&panel[j], 0, own, j, &mut sums);
     }
     sums
 }
 
 /// As [`product`], for a panel of a triangle: what lies above the diagonal in its last six columns is not multiplied.
 #[inline(always)]
-pub(crate) fn product_lower<T: Scalar, A: Arch, W: Rows<T, A::V<T>>, const N: usize>(
+pub(crate) fn product_lower<T: Scalar, A: Arch, W: Rows<T, A::V<T>>, const C: usize, const N: usize>(
     panel: &[[T; HEIGHT]],
-    tiles: [&[Lanes<T>]; N],
+    tiles: [&[[Lanes<T>; C]]; N],
 ) -> Sums<W, N> {
     let Some((before, corner)) = panel.split_last_chunk::<HEIGHT>() else {
-        return product::<T, A, W, N>(panel, tiles);
+        return product::<T, A, W, C, N>(panel, tiles);
     };
-    let mut sums = product::<T, A, W, N>(before, tiles);
-    for k in 0..HEIGHT {
-        add_column::<T, A, W, N>(&corner[k], k, tiles, before.len() + k, &mut sums);
+    let (mut sums, mut own) = (product::<T, A, W, C, N>(before, tiles), tiles);
+    for k in 0..N {
+        own[k] = &tiles[k][before.len()..before.len() + HEIGHT];
+    }
+    for j in 0..HEIGHT {
+        add_column::<T, A, W, C, N>(&corner[j], j, own, j, &mut sums);
     }
     sums
 }
 
 /// sums += w·u_j for the rows of the panel from `first` on.
 #[inline(always)]
-fn add_column<T: Scalar, A: Arch, W: Rows<T, A::V<T>>, const N: usize>(
+fn add_column<T: Scalar, A: Arch, W: Rows<T, A::V<T>>, const C: usize, const N: usize>(
     w: &[T; HEIGHT],
     first: usize,
-    tiles: [&[Lanes<T>]; N],
+    tiles: [&[[Lanes<T>; C]]; N],
     j: usize,
     sums: &mut Sums<W, N>,
 ) {
+    const { assert!(C == W::VECTORS) }
     let mut u = [W::splat(T::ZERO); N];
     for k in 0..N {
-        u[k] = W::load_from(&tiles[k][j * W::VECTORS..(j + 1) * W::VECTORS]);
+        u[k] = W::load_from(&tiles[k][j]);
     }
     for i in 0..HEIGHT {
         // asked of each, so that sums stay in registers
@@ -180,7 +188,7 @@ mod tests {
     }
 
     /// W·u of row 3 of a tile.
-    struct Product<'a>(&'a Panels<f64>, &'a [Lanes<f64>], bool);
+    struct Product<'a>(&'a Panels<f64>, &'a [[Lanes<f64>; 1]], bool);
 
     impl Job for Product<'_> {
         type Out = Vec<f64>;
@@ -191,9 +199,9 @@ mod tests {
             for p in 0..panels.len() {
                 let panel = panels.panel(p);
                 let sums: Sums<Vectors<A, f64, 1>, 1> = if lower {
-                    product_lower::<f64, A, _, 1>(panel, [tile])
+                    product_lower::<f64, A, _, 1, 1>(panel, [tile])
                 } else {
-                    product::<f64, A, _, 1>(panel, [tile])
+                    product::<f64, A, _, 1, 1>(panel, [tile])
                 };
                 for [sum] in sums {
                     let mut lanes = [[0.0; LANES]];
@@ -221,7 +229,7 @@ mod tests {
             SetLanes(&twice, &mut plain).run::<Portable>();
             assert_eq!(full, plain);
             assert!(tile.iter().zip(&full).all(|(few, all)| few[..4] == all[..4] && few[..4] == all[4..]));
-            let tile = &tile[..];
+            let tile = tile.as_chunks().0;
             let product = |i: usize, columns: usize| (0..columns).map(|j| at(i, j) * f64::from(row[j])).sum::<f64>();
             let filled_up = |v: Vec<f64>| v.into_iter().chain(std::iter::repeat(0.0));
 

@@ -72,47 +72,47 @@ impl<T: Scalar> Whitener<T> {
             for p in 0..self.inverse.len() {
                 let panel = self.inverse.panel(p);
                 if const { size_of::<T>() == 4 } {
-                    add_squares::<T, A, A::Sixteen<T>>(panel, tiles, len, out);
+                    add_squares::<T, A, A::Sixteen<T>, 2>(panel, tiles, len, out);
                 } else {
-                    add_squares::<T, A, Vectors<A, T, 1>>(panel, tiles, len, out);
+                    add_squares::<T, A, Vectors<A, T, 1>, 1>(panel, tiles, len, out);
                 }
             }
         }
     }
 }
 
-/// out += Σ y² over the six y of a panel, for each row of some tiles, which hold as many as W does.
+/// out += Σ y² over the six y of a panel, for each row of some tiles, which hold as many as W does: C vectors.
 #[inline(always)]
-fn add_squares<T: Scalar, A: Arch, W: Rows<T, A::V<T>>>(
+fn add_squares<T: Scalar, A: Arch, W: Rows<T, A::V<T>>, const C: usize>(
     panel: &[[T; HEIGHT]],
     tiles: &[T],
     len: usize,
     out: &mut [f64],
 ) {
-    let (vectors, len, rows) = (lanes(tiles), len / LANES, W::VECTORS * LANES);
+    let (vectors, len, rows) = (lanes(tiles).as_chunks().0, len / (C * LANES), C * LANES);
     let (n, mut k) = (out.len() / rows, 0);
     // the rows of a tile are 64 bytes: twelve registers of sums are two tiles of them, or one
     if const { A::WIDE_REGISTERS } {
         while k + 2 <= n {
             let (a, b) = vectors[k * len..(k + 2) * len].split_at(len);
-            add_squares_of::<T, A, W, 2>(panel, [a, b], &mut out[k * rows..(k + 2) * rows]);
+            add_squares_of::<T, A, W, C, 2>(panel, [a, b], &mut out[k * rows..(k + 2) * rows]);
             k += 2;
         }
     }
     while k < n {
-        add_squares_of::<T, A, W, 1>(panel, [&vectors[k * len..(k + 1) * len]], &mut out[k * rows..(k + 1) * rows]);
+        add_squares_of::<T, A, W, C, 1>(panel, [&vectors[k * len..(k + 1) * len]], &mut out[k * rows..(k + 1) * rows]);
         k += 1;
     }
 }
 
 /// As [`add_squares`], of N tiles.
 #[inline(always)]
-fn add_squares_of<T: Scalar, A: Arch, W: Rows<T, A::V<T>>, const N: usize>(
+fn add_squares_of<T: Scalar, A: Arch, W: Rows<T, A::V<T>>, const C: usize, const N: usize>(
     panel: &[[T; HEIGHT]],
-    tiles: [&[Lanes<T>]; N],
+    tiles: [&[[Lanes<T>; C]]; N],
     out: &mut [f64],
 ) {
-    let (sums, rows) = (product_lower::<T, A, W, N>(panel, tiles), W::VECTORS * LANES);
+    let (sums, rows) = (product_lower::<T, A, W, C, N>(panel, tiles), C * LANES);
     for k in 0..N {
         let out = &mut out[k * rows..(k + 1) * rows];
         let mut squares = sums[0][k].mul(sums[0][k]);

@@ -109,7 +109,7 @@ impl Samples {
         let e = A::load(&e[0]);
         let (mut alpha, mut g, mut squares) = (A::zero(), A::zero(), A::zero());
         for p in 0..self.x.len() {
-            let products = product::<f64, A, Vectors<A, f64, 1>, 1>(self.x.panel(p), [u]);
+            let products = product::<f64, A, Vectors<A, f64, 1>, 1, 1>(self.x.panel(p), [u.as_chunks().0]);
             let samples = &self.of_sample[p * HEIGHT..(p + 1) * HEIGHT];
             let out = &mut out[p * HEIGHT * stride..][..(HEIGHT - 1) * stride + LANES];
             let mut c = [[0.0; LANES]; HEIGHT];
