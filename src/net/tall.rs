@@ -181,7 +181,7 @@ impl Net {
 
 #[cfg(test)]
 mod tests {
-    use super::super::NetConfig;
+    use super::super::{Init, NetConfig};
     use super::*;
     use crate::data::{Encoding, Layout};
     use crate::linalg::simd::{Job, Portable, Vectors, dispatch};
@@ -259,7 +259,7 @@ mod tests {
     fn products_of_many_few_and_sparse_rows_are_one_sum_over_the_inputs() {
         let mut rng = Seed::new(5).stream("test");
         for (dim, width, duplicate_input) in [(300, 20, false), (130, 100, false), (785, 13, false), (200, 14, true)] {
-            let config = NetConfig { width, duplicate_input, ..NetConfig::default() };
+            let config = NetConfig { width, duplicate_input, init: Init::Uniform, ..NetConfig::default() };
             let net = Net::new(config, Layout { dim, n_actions: 1, encoding: Encoding::PerAction }).unwrap();
             assert!(net.is_tall());
             let c: Vec<f32> = (0..net.n_in * net.ld).map(|_| rng.random_range(-1.0..1.0)).collect();
