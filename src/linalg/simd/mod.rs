@@ -138,13 +138,10 @@ pub(crate) type Portable = Arrays<false>;
 #[cfg(any(test, target_arch = "aarch64"))]
 pub(crate) type Neon = Arrays<true>;
 
+/// Eight numbers, one after the other: written out, because thousands of loops of eight would take minutes to compile.
 #[inline(always)]
 fn each<T: Scalar>(f: impl Fn(usize) -> T) -> Lanes<T> {
-    let mut out = [T::ZERO; LANES];
-    for l in 0..LANES {
-        out[l] = f(l);
-    }
-    out
+    [f(0), f(1), f(2), f(3), f(4), f(5), f(6), f(7)]
 }
 
 impl<const FUSED: bool> Arch for Arrays<FUSED> {
@@ -218,25 +215,18 @@ impl<const FUSED: bool> Arch for Arrays<FUSED> {
     }
     #[inline(always)]
     fn transpose<T: Scalar>(rows: [Lanes<T>; LANES]) -> [Lanes<T>; LANES] {
-        let mut out = rows;
-        for i in 0..LANES {
-            for j in 0..LANES {
-                out[i][j] = rows[j][i];
-            }
-        }
-        out
+        let column = |i: usize| each(|l| rows[l][i]);
+        [column(0), column(1), column(2), column(3), column(4), column(5), column(6), column(7)]
     }
     #[inline(always)]
     fn turn<T: Scalar>(rows: [&[T; 4]; LANES]) -> [Lanes<T>; 4] {
-        std::array::from_fn(|j| each(|l| rows[l][j]))
+        let column = |i: usize| each(|l| rows[l][i]);
+        [column(0), column(1), column(2), column(3)]
     }
     #[inline(always)]
     fn turn_back<T: Scalar>(columns: [Lanes<T>; 4], rows: &mut [T], stride: usize) {
         for r in 0..LANES {
-            let to = &mut rows[r * stride..][..4];
-            for j in 0..4 {
-                to[j] = columns[j][r];
-            }
+            rows[r * stride..][..4].copy_from_slice(&[columns[0][r], columns[1][r], columns[2][r], columns[3][r]]);
         }
     }
 }

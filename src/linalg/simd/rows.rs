@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 use std::ops::Range;
 
-use super::{Arch, LANES, Lanes, lanes};
+use super::{Arch, LANES, Lanes, each, lanes};
 use crate::linalg::scalar::Scalar;
 
 /// One number of each of sixteen rows, on the borders of cache lines: a vector that lies across one is two accesses.
@@ -184,92 +184,88 @@ impl<A: Arch, T: Scalar, const N: usize> Clone for Vectors<A, T, N> {
 
 impl<A: Arch, T: Scalar, const N: usize> Copy for Vectors<A, T, N> {}
 
-/// Operations of [`Arch`] on N vectors.
-macro_rules! each {
-    ($($name:ident($($arg:ident),*))*) => {$(
-        #[inline(always)]
-        fn $name(self $(, $arg: Self)*) -> Self {
-            let mut out = self.0;
-            for k in 0..N {
-                out[k] = A::$name(self.0[k] $(, $arg.0[k])*);
+/// What can be done with the vectors of these numbers: written out, as loops of one or two would take minutes to compile.
+macro_rules! vectors {
+    ($n:literal: $($k:literal)+) => {
+        impl<A: Arch, T: Scalar> Rows<T, A::V<T>> for Vectors<A, T, $n> {
+            const VECTORS: usize = $n;
+            /// Twelve sums, two inputs and a weight nearly fill sixteen registers.
+            const SUMS: usize = 6;
+            #[inline(always)]
+            fn splat(v: T) -> Self {
+                Vectors([A::splat(v); $n])
             }
-            Vectors(out)
-        }
-    )*};
-}
-
-impl<A: Arch, T: Scalar, const N: usize> Rows<T, A::V<T>> for Vectors<A, T, N> {
-    const VECTORS: usize = N;
-    /// Twelve sums, two inputs and a weight nearly fill sixteen registers.
-    const SUMS: usize = 6;
-    each! { add(b) sub(b) mul(b) div(b) sqrt() madd(b, c) positive() where_positive(a) }
-    #[inline(always)]
-    fn splat(v: T) -> Self {
-        Vectors([A::splat(v); N])
-    }
-    #[inline(always)]
-    fn load(from: &Tile<T>) -> Self {
-        let mut out = [A::zero::<T>(); N];
-        for k in 0..N {
-            out[k] = A::load(&from.0[k]);
-        }
-        Vectors(out)
-    }
-    #[inline(always)]
-    fn store(self, to: &mut Tile<T>) {
-        for k in 0..N {
-            A::store(self.0[k], &mut to.0[k]);
-        }
-    }
-    #[inline(always)]
-    fn load_from(list: &[Lanes<T>]) -> Self {
-        let mut out = [A::zero::<T>(); N];
-        for k in 0..N {
-            out[k] = A::load(&list[k]);
-        }
-        Vectors(out)
-    }
-    #[inline(always)]
-    fn store_to(self, list: &mut [Lanes<T>]) {
-        for k in 0..N {
-            A::store(self.0[k], &mut list[k]);
-        }
-    }
-    #[inline(always)]
-    fn four_times(four: &[T; 4]) -> Self {
-        let mut tile = Tile::ZERO;
-        for l in 0..2 * LANES {
-            tile.0[l / LANES][l % LANES] = four[l % 4];
-        }
-        Self::load(&tile)
-    }
-    #[inline(always)]
-    fn each_four_times(four: &[T; 4]) -> Self {
-        let mut tile = Tile::ZERO;
-        for l in 0..2 * LANES {
-            tile.0[l / LANES][l % LANES] = four[l / 4];
-        }
-        Self::load(&tile)
-    }
-    #[inline(always)]
-    fn turn(rows: [&[T; 4]; 2 * LANES]) -> [Self; 4] {
-        let mut out = [Vectors([A::zero::<T>(); N]); 4];
-        for k in 0..N {
-            let columns = A::turn(*rows[k * LANES..].first_chunk().expect("eight rows"));
-            for j in 0..4 {
-                out[j].0[k] = columns[j];
+            #[inline(always)]
+            fn load(from: &Tile<T>) -> Self {
+                Vectors([$(A::load(&from.0[$k])),+])
+            }
+            #[inline(always)]
+            fn store(self, to: &mut Tile<T>) {
+                $(A::store(self.0[$k], &mut to.0[$k]);)+
+            }
+            #[inline(always)]
+            fn add(self, b: Self) -> Self {
+                Vectors([$(A::add(self.0[$k], b.0[$k])),+])
+            }
+            #[inline(always)]
+            fn sub(self, b: Self) -> Self {
+                Vectors([$(A::sub(self.0[$k], b.0[$k])),+])
+            }
+            #[inline(always)]
+            fn mul(self, b: Self) -> Self {
+                Vectors([$(A::mul(self.0[$k], b.0[$k])),+])
+            }
+            #[inline(always)]
+            fn div(self, b: Self) -> Self {
+                Vectors([$(A::div(self.0[$k], b.0[$k])),+])
+            }
+            #[inline(always)]
+            fn sqrt(self) -> Self {
+                Vectors([$(A::sqrt(self.0[$k])),+])
+            }
+            #[inline(always)]
+            fn madd(self, b: Self, c: Self) -> Self {
+                Vectors([$(A::madd(self.0[$k], b.0[$k], c.0[$k])),+])
+            }
+            #[inline(always)]
+            fn positive(self) -> Self {
+                Vectors([$(A::positive(self.0[$k])),+])
+            }
+            #[inline(always)]
+            fn where_positive(self, a: Self) -> Self {
+                Vectors([$(A::where_positive(self.0[$k], a.0[$k])),+])
+            }
+            #[inline(always)]
+            fn load_from(list: &[Lanes<T>]) -> Self {
+                Vectors([$(A::load(&list[$k])),+])
+            }
+            #[inline(always)]
+            fn store_to(self, list: &mut [Lanes<T>]) {
+                $(A::store(self.0[$k], &mut list[$k]);)+
+            }
+            #[inline(always)]
+            fn four_times(four: &[T; 4]) -> Self {
+                Vectors([A::load(&each(|l| four[l % 4])); $n])
+            }
+            #[inline(always)]
+            fn each_four_times(four: &[T; 4]) -> Self {
+                Vectors([$(A::load(&each(|l| four[2 * $k + l / 4]))),+])
+            }
+            #[inline(always)]
+            fn turn(rows: [&[T; 4]; 2 * LANES]) -> [Self; 4] {
+                let own = [$(A::turn(*rows[$k * LANES..].first_chunk().expect("eight rows"))),+];
+                let column = |j: usize| Vectors([$(own[$k][j]),+]);
+                [column(0), column(1), column(2), column(3)]
+            }
+            #[inline(always)]
+            fn turn_back([a, b, c, d]: [Self; 4], rows: &mut [T], stride: usize) {
+                $(A::turn_back([a.0[$k], b.0[$k], c.0[$k], d.0[$k]], &mut rows[$k * LANES * stride..], stride);)+
             }
         }
-        out
-    }
-    #[inline(always)]
-    fn turn_back(columns: [Self; 4], rows: &mut [T], stride: usize) {
-        let [a, b, c, d] = columns;
-        for k in 0..N {
-            A::turn_back([a.0[k], b.0[k], c.0[k], d.0[k]], &mut rows[k * LANES * stride..], stride);
-        }
-    }
+    };
 }
+vectors!(1: 0);
+vectors!(2: 0 1);
 
 /// The numbers from `at` on of eight rows, turned: eight columns.
 #[inline(always)]
