@@ -28,6 +28,6 @@ pub use data::Rounds;
 pub use error::Error;
 pub use export::{check_folder, export};
 pub use jobs::{JOBS, Job, job};
-pub use measure::{Measured, Report, measure};
+pub use measure::{Measured, Report, measure, stages};
 pub use probes::{PROBES, Probe, run_probe};
 pub use task::{Scoring, Task, Training};

@@ -1,4 +1,5 @@
-//! Timing: warm-up first, then the minimum over repeats, on one thread unless the job says otherwise.
+//! Timing: warm-up first, then the minimum over repeats, in turns with all other jobs, on one thread unless the job says
+//! otherwise.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -14,15 +15,16 @@ use crate::task::Task;
 /// Runs shorter than this are run again within a repeat until it is filled.
 const REPEAT_SECONDS: f64 = 0.1;
 
-/// A run longer than this is its own warm-up and is done twice at most.
+/// A run longer than this is its own warm-up, and is done [`LONG_REPEATS`] times at most.
 const LONG_SECONDS: f64 = 1.0;
+const LONG_REPEATS: usize = 3;
 
 /// What was measured.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Report {
     /// The vector instructions in use.
     pub instructions: &'static str,
-    /// The machine's rates, the better of before and after the jobs.
+    /// The machine's rates, the best of before and after each repeat of the jobs.
     pub machine: Machine,
     /// The jobs, in the order of the table.
     pub jobs: Vec<Measured>,
@@ -52,23 +54,46 @@ pub(crate) struct Figures {
     pub(crate) more: BTreeMap<&'static str, Option<f64>>,
 }
 
-/// Measures the machine and the jobs; `begin` is told of each job before it starts.
+/// What is measured in turns with others, ready to be run.
+pub(crate) trait Meter {
+    /// Repeats the measurement.
+    fn turn(&mut self) -> Result<(), Error>;
+
+    /// The best of all repeats.
+    fn figures(&self) -> Figures;
+}
+
+/// How often [`measure`] tells of a job.
+pub fn stages(jobs: &[&'static Job], repeats: usize) -> usize {
+    jobs.iter().map(|job| if job.only_named { 1 } else { 1 + repeats }).sum()
+}
+
+/// Measures the machine and the jobs; `begin` is told of each job when it is made ready, and before each repeat.
 ///
-/// A job that reports the process's peak memory is done first, before anything else has used any.
+/// All jobs are repeated in turns, and the machine with them: a neighbour that is busy for some seconds then costs each of them a
+/// repeat, and none of them all. A job that reports the process's peak memory is done first, before anything else has used
+/// any.
 pub fn measure(jobs: &[&'static Job], repeats: usize, begin: &mut dyn FnMut(&Job)) -> Result<Report, Error> {
     let mut order: Vec<&Job> = jobs.to_vec();
     order.sort_by_key(|job| !job.only_named);
-    let mut figures = BTreeMap::new();
-    let mut before: Option<Machine> = None;
+    let mut meters = Vec::new();
     for job in order {
         begin(job);
-        if !job.only_named && before.is_none() {
-            before = Some(Machine::measure());
+        let mut meter = meter(job)?;
+        if job.only_named {
+            meter.turn()?;
         }
-        figures.insert(job.name, job_figures(job, repeats)?);
+        meters.push((job, meter));
     }
-    let after = Machine::measure();
-    let machine = before.map_or(after, |before| before.best(after));
+    let mut machine = Machine::measure();
+    for _ in 0..repeats {
+        for (job, meter) in meters.iter_mut().filter(|(job, _)| !job.only_named) {
+            begin(job);
+            meter.turn()?;
+        }
+        machine = machine.best(Machine::measure());
+    }
+    let mut figures: BTreeMap<_, _> = meters.iter().map(|(job, meter)| (job.name, meter.figures())).collect();
     let measured = |job: &&'static Job| {
         let Figures { seconds, more } = figures.remove(job.name)?;
         let limit_seconds = job.counts().map(|counts| counts.limit_seconds(&machine));
@@ -78,14 +103,30 @@ pub fn measure(jobs: &[&'static Job], repeats: usize, begin: &mut dyn FnMut(&Job
     Ok(Report { instructions: instructions(), machine, jobs: jobs.iter().filter_map(measured).collect() })
 }
 
-fn job_figures(job: &Job, repeats: usize) -> Result<Figures, Error> {
+fn meter(job: &Job) -> Result<Box<dyn Meter>, Error> {
     match job.work {
         Work::Task { set_up, units, .. } => {
-            let mut task = set_up()?;
-            let seconds = pool(1)?.install(|| least_seconds(&mut task, repeats))?;
-            Ok(Figures { seconds: seconds / units as f64, more: BTreeMap::new() })
+            Ok(Box::new(OneThread { time: LeastTime::new(set_up()?), pool: pool(1)?, units }))
         }
-        Work::Other(figures) => figures(repeats),
+        Work::Other(set_up) => set_up(),
+    }
+}
+
+/// The time of a task on one thread.
+struct OneThread {
+    time: LeastTime,
+    pool: ThreadPool,
+    /// Units in one run of the task.
+    units: usize,
+}
+
+impl Meter for OneThread {
+    fn turn(&mut self) -> Result<(), Error> {
+        self.pool.install(|| self.time.repeat())
+    }
+
+    fn figures(&self) -> Figures {
+        Figures { seconds: self.time.least / self.units as f64, more: BTreeMap::new() }
     }
 }
 
@@ -101,26 +142,44 @@ pub(crate) fn seconds<T>(work: impl FnOnce() -> T) -> (f64, T) {
     (start.elapsed().as_secs_f64(), out)
 }
 
-/// The least time of one run of the task.
-pub(crate) fn least_seconds(task: &mut Task, repeats: usize) -> Result<f64, Error> {
-    let mut once = || -> Result<f64, Error> {
-        task.fresh()?;
-        let (time, done) = seconds(|| task.run());
+/// The least time of one run of a task.
+pub(crate) struct LeastTime {
+    task: Task,
+    pub(crate) least: f64,
+    repeats: usize,
+}
+
+impl LeastTime {
+    /// Of a task that has not run yet.
+    pub(crate) fn new(task: Task) -> Self {
+        LeastTime { task, least: f64::INFINITY, repeats: 0 }
+    }
+
+    fn once(&mut self) -> Result<f64, Error> {
+        self.task.fresh()?;
+        let (time, done) = seconds(|| self.task.run());
         done?;
         Ok(time)
-    };
-    let warm_up = once()?;
-    if warm_up > LONG_SECONDS {
-        return Ok(if repeats > 1 { warm_up.min(once()?) } else { warm_up });
     }
-    let mut least = f64::INFINITY;
-    for _ in 0..repeats.max(1) {
+
+    /// Runs the task for [`REPEAT_SECONDS`] at least, the first time after a run to warm up. A long run is its own warm-up, and is
+    /// not done again after [`LONG_REPEATS`].
+    pub(crate) fn repeat(&mut self) -> Result<(), Error> {
         let mut spent = 0.0;
+        if self.repeats == 0 {
+            let warm_up = self.once()?;
+            if warm_up > LONG_SECONDS {
+                (self.least, spent) = (warm_up, warm_up);
+            }
+        } else if self.least > LONG_SECONDS && self.repeats >= LONG_REPEATS {
+            return Ok(());
+        }
         while spent < REPEAT_SECONDS {
-            let time = once()?;
-            least = least.min(time);
+            let time = self.once()?;
+            self.least = self.least.min(time);
             spent += time;
         }
+        self.repeats += 1;
+        Ok(())
     }
-    Ok(least)
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use neuralcb_bench::{JOBS, Job, Measured, Report, check_folder, export, job, measure};
+use neuralcb_bench::{JOBS, Job, Measured, Report, check_folder, export, job, measure, stages};
 use neuralcb_logs::OutDir;
 
 #[derive(clap::Args)]
@@ -16,7 +16,7 @@ pub struct Args {
     /// Jobs, separated by commas [default: all but mnist-run-memory]
     #[arg(long, value_delimiter = ',', value_parser = named)]
     jobs: Option<Vec<&'static str>>,
-    /// Repeats, of a tenth of a second at least; the least time counts
+    /// Repeats of a tenth of a second at least, all jobs in turns; the least time counts
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..))]
     repeats: u16,
     /// Time nothing; write the jobs' inputs and results to this folder as .npy arrays
@@ -46,7 +46,8 @@ impl Args {
 
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let jobs = args.chosen();
-    let bar = progress_bar(jobs.len() as u64);
+    let repeats = usize::from(args.repeats);
+    let bar = progress_bar(if args.export.is_some() { jobs.len() } else { stages(&jobs, repeats) } as u64);
     let mut begin = |job: &Job| {
         bar.set_message(job.name);
         bar.inc(1);
@@ -60,7 +61,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         return Ok(());
     }
     warn_if_busy();
-    let report = measure(&jobs, usize::from(args.repeats), &mut begin)?;
+    let report = measure(&jobs, repeats, &mut begin)?;
     bar.finish_and_clear();
     let text = if args.json { serde_json::to_string_pretty(&report)? + "\n" } else { table(&report) };
     match io::stdout().write_all(text.as_bytes()) {

@@ -9,7 +9,7 @@ pub use table::JOBS;
 use crate::counts::Counts;
 use crate::error::Error;
 use crate::export::Folder;
-use crate::measure::Figures;
+use crate::measure::Meter;
 use crate::task::Task;
 
 /// Rounds of the synthetic log.
@@ -39,6 +39,8 @@ pub struct Job {
 
 /// Makes the work of a job.
 pub(crate) type SetUp = fn() -> Result<Task, LibraryError>;
+/// Makes a measurement of another kind.
+pub(crate) type SetUpMeter = fn() -> Result<Box<dyn Meter>, Error>;
 /// Writes inputs and results of a job.
 pub(crate) type Export = fn(&Folder) -> Result<(), Error>;
 
@@ -54,7 +56,7 @@ pub(crate) enum Work {
         export: Option<Export>,
     },
     /// Numbers of another kind.
-    Other(fn(usize) -> Result<Figures, Error>),
+    Other(SetUpMeter),
 }
 
 impl Job {

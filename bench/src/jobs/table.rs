@@ -1,11 +1,9 @@
 //! The table of jobs.
 
-use super::{B_ROUNDS, B_STEPS, CONTEXTS, Export, Job, MNIST_B_ROUNDS, ROUNDS, SAMPLES, SetUp, Work};
+use super::{B_ROUNDS, B_STEPS, CONTEXTS, Export, Job, MNIST_B_ROUNDS, ROUNDS, SAMPLES, SetUp, SetUpMeter, Work};
 use crate::counts::{Counts, Shape, kernel_row};
 use crate::data::MNIST_DENSITY;
-use crate::error::Error;
 use crate::export::{kernel, linear, neural};
-use crate::measure::Figures;
 use crate::scaling;
 use crate::tasks::{self, BATCH, MNIST_ROUNDS};
 
@@ -29,9 +27,9 @@ const fn other(
     unit: &'static str,
     about: &'static str,
     only_named: bool,
-    figures: fn(usize) -> Result<Figures, Error>,
+    set_up: SetUpMeter,
 ) -> Job {
-    Job { name, unit, about, only_named, work: Work::Other(figures) }
+    Job { name, unit, about, only_named, work: Work::Other(set_up) }
 }
 
 /// All jobs, in the order in which they run.
@@ -161,15 +159,15 @@ pub static JOBS: &[Job] = &[
     ),
     other(
         "growth-s",
-        "round near n = 1,000,000",
-        "S-mode: time of a round near n = 1,000,000 ÷ near n = 10,000",
+        "round after n = 1,000,000",
+        "S-mode: time of a round after n = 1,000,000 ÷ near n = 10,000",
         false,
         scaling::growth_s,
     ),
     other(
         "growth-b",
-        "round near n = 1,000,000",
-        "B-mode with one step per round: time of a round near n = 1,000,000 ÷ near n = 10,000",
+        "round after n = 1,000,000",
+        "B-mode with one step per round: time of a round after n = 1,000,000 ÷ near n = 10,000",
         false,
         scaling::growth_b,
     ),
