@@ -7,7 +7,7 @@ use common::{inverse, random_contexts, random_log};
 use neuralcb::model::{
     Covariance, ExactForm, Kernel, KernelConfig, Linear, LinearConfig, NeuralConfig, NeuralLinearConfig, Precision,
 };
-use neuralcb::{Contexts, Encoding, Estimates, Layout, Learner, LoggedData, ModelConfig, Seed};
+use neuralcb::{Contexts, Eligible, Encoding, Estimates, Layout, Learner, LoggedData, ModelConfig, Seed};
 
 const ENCODINGS: [Encoding; 2] = [Encoding::PerAction, Encoding::Disjoint];
 
@@ -78,7 +78,11 @@ fn ridge_regression_of_any_size_is_that_of_the_dense_twin() {
             let layout = Layout { dim, n_actions: 3, encoding };
             let mut rng = Seed::new(dim as u64).stream("ridge");
             let (log, test) = (random_log(layout, 70, &mut rng), random_contexts(layout, 61, &mut rng));
-            let got = fitted(&mut Linear::new(LinearConfig { lambda: 0.5 }, layout).unwrap(), &log, &test);
+            let got = fitted(
+                &mut Linear::new(LinearConfig { lambda: 0.5, precision: Precision::Double }, layout).unwrap(),
+                &log,
+                &test,
+            );
             let (mean, form) = kernel_twin(&log, &test, 70, 0.5, dot);
             let norms = (0..test.n_rounds()).flat_map(|t| (0..test.pairs(t).len()).map(move |i| (t, i)));
             let norms = norms.map(|(t, i)| test.pair(t, i).x.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>());
@@ -147,11 +151,73 @@ fn single_precision_stays_within_its_bound() {
     }
 }
 
+/// The bound of [`Precision`] for ridge regression: single precision moves a width, in proportion to itself, by less than
+/// (d + 2)·u·‖L‖_F·‖L⁻¹‖_F, and no mean at all; `Auto` is single where that is below 1e-4.
+#[test]
+fn single_precision_of_ridge_regression_stays_within_its_bound() {
+    let (mut singles, mut doubles) = (0, 0);
+    for encoding in ENCODINGS {
+        for (dim, shrink) in [(1, 1.0), (3, 1.0), (8, 1.0), (20, 1.0), (20, 0.01), (47, 1.0)] {
+            let layout = Layout { dim, n_actions: 3, encoding };
+            let mut rng = Seed::new(dim as u64).stream("single");
+            // of numbers that hardly vary the log says little
+            let shrunk = |contexts: &Contexts| {
+                let x = contexts.rows(0..contexts.n_rounds()).iter().enumerate();
+                let x = x.map(|(i, &x)| if i % dim == 0 { x } else { x * shrink }).collect();
+                Contexts::new(layout, x, Eligible::All).unwrap()
+            };
+            let (log, test) = (random_log(layout, 400, &mut rng), random_contexts(layout, 100, &mut rng));
+            let (x, test) = (shrunk(log.contexts()), shrunk(&test));
+            let actions: Vec<u32> = (0..400).map(|t| log.round(t).chosen.action as u32).collect();
+            let log = LoggedData::new(x, actions, (0..400).map(|t| log.round(t).reward).collect(), None).unwrap();
+            for lambda in [1e-4, 0.1, 10.0] {
+                let estimate = |precision| {
+                    fitted(&mut Linear::new(LinearConfig { lambda, precision }, layout).unwrap(), &log, &test)
+                };
+                let (single, double) = (estimate(Precision::Single), estimate(Precision::Double));
+                assert_eq!(single.mean, double.mean);
+                let bound = (dim + 2) as f64 * 2f64.powi(-24) * condition(&log, lambda);
+                for (s, d) in single.width.iter().zip(&double.width) {
+                    let error = (s / d - 1.0).abs();
+                    assert!(error <= bound, "{encoding:?} d {dim}, λ {lambda}: {error}, bound {bound}");
+                }
+                let safe = bound <= 1e-4;
+                assert_eq!(estimate(Precision::Auto), if safe { single } else { double }, "{encoding:?} d {dim}");
+                if safe { singles += 1 } else { doubles += 1 }
+            }
+        }
+    }
+    assert!(singles > 5 && doubles > 5, "both are tried: {singles} and {doubles} times");
+}
+
+/// The largest √(tr Λ · tr Λ⁻¹) of the blocks.
+fn condition(log: &LoggedData, lambda: f64) -> f64 {
+    let layout = log.contexts().layout();
+    let d = layout.dim;
+    let mut largest = 0.0f64;
+    for block in 0..layout.n_blocks() {
+        let mut matrix = vec![vec![0.0; d]; d];
+        (0..d).for_each(|i| matrix[i][i] = lambda);
+        for t in 0..log.n_rounds() {
+            let chosen = log.round(t).chosen;
+            if layout.block(chosen.action) == block {
+                let x: Vec<f64> = chosen.x.iter().map(|&x| f64::from(x)).collect();
+                (0..d).for_each(|i| (0..d).for_each(|j| matrix[i][j] += x[i] * x[j]));
+            }
+        }
+        let inverse = inverse(&matrix);
+        let trace = |matrix: &[Vec<f64>]| (0..d).map(|i| matrix[i][i]).sum::<f64>();
+        largest = largest.max((trace(&matrix) * trace(&inverse)).sqrt());
+    }
+    largest
+}
+
 #[test]
 fn the_number_of_threads_changes_no_bit() {
     let exact = |form| NeuralConfig { covariance: Covariance::Exact(form), ..NeuralConfig::default() };
     let configs = [
         ModelConfig::Linear(LinearConfig::default()),
+        ModelConfig::Linear(LinearConfig { precision: Precision::Double, ..LinearConfig::default() }),
         ModelConfig::Kernel(KernelConfig::default()),
         ModelConfig::Kernel(KernelConfig { precision: Precision::Double, ..KernelConfig::default() }),
         ModelConfig::Neural(exact(ExactForm::Primal)),

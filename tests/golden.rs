@@ -204,7 +204,7 @@ fn a_batch_step_is_the_mean_of_its_samples() {
 #[test]
 fn lin_lcb_works_like_sklearn() {
     for case in cases("linear.json") {
-        let config = LinearConfig { lambda: case["lambda"].as_f64().unwrap() };
+        let config = LinearConfig { lambda: case["lambda"].as_f64().unwrap(), precision: Precision::Double };
         let mut model = Linear::new(config, layout(&case)).unwrap();
         observe_all(&mut model, &points(&case["rounds"]));
         let got = estimates(&mut model, layout(&case), &points(&case["inputs"]));
@@ -258,7 +258,7 @@ fn lin_lcb_agrees_with_mabwiser() {
     };
     let golden: Value = serde_json::from_str(&text).unwrap();
     let layout = Layout { dim: 5, n_actions: 3, encoding: Encoding::Disjoint };
-    let mut model = Linear::new(LinearConfig { lambda: 1.0 }, layout).unwrap();
+    let mut model = Linear::new(LinearConfig { lambda: 1.0, precision: Precision::Double }, layout).unwrap();
     let rows = |v: &Value| -> Vec<Vec<f32>> {
         v.as_array().unwrap().iter().map(|r| numbers(r).into_iter().map(|v| v as f32).collect()).collect()
     };

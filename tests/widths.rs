@@ -318,7 +318,7 @@ fn a_disjoint_network_is_one_on_explicit_zeros() {
 #[test]
 fn disjoint_ridge_regression_is_one_on_explicit_zeros() {
     for lambda in [1e-3, 0.1, 1.0] {
-        let config = LinearConfig { lambda };
+        let config = LinearConfig { lambda, precision: Precision::Double };
         let mut disjoint = Linear::new(config.clone(), SHARED).unwrap();
         let mut explicit = Linear::new(config, EXPLICIT).unwrap();
         let (got, want) = both_forms(&mut disjoint, &mut explicit);
@@ -366,7 +366,9 @@ fn a_round_that_offers_few_actions_has_the_estimates_of_the_full_round() {
         }
         let few = Contexts::new(layout, x, Eligible::Some { offsets, actions }).unwrap();
         let mut learners: Vec<Box<dyn Learner>> = vec![
-            Box::new(Linear::new(LinearConfig::default(), layout).unwrap()),
+            Box::new(
+                Linear::new(LinearConfig { precision: Precision::Double, ..LinearConfig::default() }, layout).unwrap(),
+            ),
             Box::new(
                 Kernel::new(KernelConfig { precision: Precision::Double, ..KernelConfig::default() }, layout).unwrap(),
             ),

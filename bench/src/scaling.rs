@@ -15,8 +15,8 @@ use crate::measure::{Figures, Meter, pool, seconds};
 use crate::task::{Task, Training, learner};
 use crate::tasks::{mnist_config, synthetic_config, synthetic_score};
 
-/// Learners that are trained side by side.
-const LEARNERS: usize = 8;
+/// Learners that are trained side by side, few beside the hundreds of passes of an experiment.
+const LEARNERS: usize = 24;
 
 /// Times of some work with one thread and with two, in turn, so that both see the same machine.
 struct TwoCores<W> {
@@ -68,7 +68,7 @@ impl SharedWork for Repetitions {
 /// Runs of a repeat.
 const RUNS: usize = 3;
 
-/// Eight independent learners.
+/// Learners that know nothing of each other.
 pub(crate) fn two_cores_repetitions() -> Result<Box<dyn Meter>, Error> {
     let rounds = synthetic_rounds(ROUNDS)?;
     let config = ModelConfig::Neural(synthetic_config(None));

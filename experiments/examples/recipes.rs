@@ -67,7 +67,7 @@ fn recipes() -> Vec<Recipe> {
                 c.net = NetConfig::default();
             })
         },
-        Recipe { config: ModelConfig::Linear(LinearConfig { lambda: 0.1 }), ..neural("LinLCB", |_| {}) },
+        Recipe { config: ModelConfig::Linear(LinearConfig::default()), ..neural("LinLCB", |_| {}) },
     ]
 }
 

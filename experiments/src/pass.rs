@@ -106,7 +106,7 @@ impl Settings {
         let config = NeuralLinearConfig { net, lambda: self.lambda, covariance, scale_features: released };
         let (model, greedy) = (ModelConfig::NeuralLinear(config), Some(Algorithm::NeuralLinGreedy));
         add(model, None, None, None, Algorithm::NeuralLinLcb, &self.baseline_betas, greedy);
-        let model = ModelConfig::Linear(LinearConfig { lambda: self.lambda });
+        let model = ModelConfig::Linear(LinearConfig { lambda: self.lambda, ..LinearConfig::default() });
         add(model, None, None, None, Algorithm::LinLcb, &self.baseline_betas, Some(Algorithm::LinGreedy));
         let model = ModelConfig::Tabular(TabularConfig { cell: self.cell, ..TabularConfig::default() });
         add(model, None, None, None, Algorithm::TabLcb, &self.baseline_betas, Some(Algorithm::TabGreedy));

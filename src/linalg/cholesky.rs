@@ -107,10 +107,20 @@ impl Cholesky {
 
     /// L⁻¹, to whiten many rows at once, in f64 or rounded to f32.
     pub(crate) fn whitener<T: Scalar>(&self) -> Whitener<T> {
-        let n = self.dim();
-        let mut inverse = Mat::zeros(n, n);
+        let inverse = self.inverse();
+        Whitener::new(self.dim(), |i, j| inverse[(i, j)])
+    }
+
+    /// ‖L‖_F·‖L⁻¹‖_F.
+    pub(crate) fn condition(&self) -> f64 {
+        self.l.norm_l2() * self.inverse().norm_l2()
+    }
+
+    /// L⁻¹.
+    fn inverse(&self) -> Mat<f64> {
+        let mut inverse = Mat::zeros(self.dim(), self.dim());
         triangular_inverse::invert_lower_triangular(inverse.as_mut(), self.l.as_ref(), Par::Seq);
-        Whitener::new(n, |i, j| inverse[(i, j)])
+        inverse
     }
 }
 

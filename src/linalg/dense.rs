@@ -24,23 +24,6 @@ macro_rules! over_columns {
 }
 pub(crate) use over_columns;
 
-/// Work on C registers of type W, from a column on.
-trait Stretch<T: Scalar> {
-    fn stretch<A: Arch, W: Rows<T, A::V<T>>, const C: usize>(&mut self, col: usize);
-}
-
-/// All columns, a stretch at a time. Where there are many registers they hold sixteen numbers, but for the last eight of an odd
-/// number of columns.
-#[inline(always)]
-fn over_stretches<T: Scalar, A: Arch>(columns: usize, work: &mut impl Stretch<T>) {
-    let mut done = 0;
-    if const { many_registers::<T, A>() } {
-        over_columns!(columns / 2, pair, C in [3 2 1], work.stretch::<A, A::Sixteen<T>, C>(2 * pair));
-        done = columns / 2 * 2;
-    }
-    over_columns!(columns - done, col, C in [3 2 1], work.stretch::<A, Vectors<A, T, 1>, C>(done + col));
-}
-
 /// z (rows × ld) = x (rows × n_in, rows `stride` apart) · w (n_in × ld).
 #[inline(always)]
 pub(crate) fn multiply<T: Scalar, A: Arch>(x: &[T], stride: usize, n_in: usize, w: &[T], ld: usize, z: &mut [T]) {
@@ -71,8 +54,7 @@ impl<T: Scalar> Job for Multiply<'_, T> {
             let n = STRETCH.min(n_in - from);
             let w = &lanes(w)[from * columns..(from + n) * columns];
             let (x, z, add) = (&x[from..], lanes_mut(z), from > 0);
-            let mut tile = Tile { x, stride, n, w, columns, z, add };
-            over_stretches::<T, A>(columns, &mut tile);
+            Tile { x, stride, n, w, columns, z, add }.all::<A>();
             from += n;
         }
     }
@@ -91,17 +73,22 @@ struct Tile<'a, T> {
     add: bool,
 }
 
-impl<T: Scalar> Stretch<T> for Tile<'_, T> {
+impl<T: Scalar> Tile<'_, T> {
+    /// All columns, a stretch at a time. Where there are many registers they hold sixteen numbers, but for the last eight of an odd
+    /// number of columns.
+    #[inline(always)]
+    fn all<A: Arch>(mut self) {
+        let mut done = 0;
+        if const { many_registers::<T, A>() } {
+            over_columns!(self.columns / 2, pair, C in [3 2 1], self.stretch::<A, A::Sixteen<T>, C>(2 * pair));
+            done = self.columns / 2 * 2;
+        }
+        over_columns!(self.columns - done, col, C in [3 2 1], self.stretch::<A, Vectors<A, T, 1>, C>(done + col));
+    }
+
+    /// All rows by C registers of type W from column `col` on.
     #[inline(always)]
     fn stretch<A: Arch, W: Rows<T, A::V<T>>, const C: usize>(&mut self, col: usize) {
-        self.rows::<A, W, C>(col);
-    }
-}
-
-impl<T: Scalar> Tile<'_, T> {
-    /// All rows by C registers from column `col` on.
-    #[inline(always)]
-    fn rows<A: Arch, W: Rows<T, A::V<T>>, const C: usize>(&mut self, col: usize) {
         let (rows, mut r) = (self.z.len() / self.columns, 0);
         if const { many_registers::<T, A>() } {
             while r + 8 <= rows {
@@ -172,13 +159,27 @@ pub(crate) struct SparseRows {
 /// Inputs of a sparse product taken at a time: with 104 outputs their weights stay in a first cache of 32 kB.
 const SPARSE_STRETCH: usize = 64;
 
+/// Whether no more than one number in three of the rows is not zero.
+pub(crate) fn is_sparse<'a>(rows: impl Iterator<Item = &'a [f32]>) -> bool {
+    let (mut numbers, mut full) = (0, 0);
+    for row in rows {
+        numbers += row.len();
+        full += row.iter().filter(|&&x| x != 0.0).count();
+        // soon clear, if the first rows are not much fuller than the others
+        if 3 * full > numbers + 2 * row.len() {
+            return false;
+        }
+    }
+    3 * full <= numbers
+}
+
 impl SparseRows {
-    /// Notes where the rows (row-major, `n_in` numbers each) are not zero, unless more than one number in three is not.
-    pub(crate) fn note<T: Scalar>(&mut self, rows: &[T], n_in: usize) -> bool {
+    /// Notes where the rows (row-major, `n_in` numbers each) are not zero.
+    pub(crate) fn note<T: Scalar>(&mut self, rows: &[T], n_in: usize) {
         self.stretches = n_in.div_ceil(SPARSE_STRETCH);
         self.starts.clear();
         self.index.clear();
-        for (r, row) in rows.chunks_exact(n_in).enumerate() {
+        for row in rows.chunks_exact(n_in) {
             for (at, stretch) in row.chunks(SPARSE_STRETCH).enumerate() {
                 self.starts.push(self.index.len() as u32);
                 for (j, &x) in stretch.iter().enumerate() {
@@ -187,13 +188,8 @@ impl SparseRows {
                     }
                 }
             }
-            // soon clear, if the first rows are not much fuller than the others
-            if 3 * self.index.len() > (r + 1) * n_in + 2 * n_in {
-                return false;
-            }
         }
         self.starts.push(self.index.len() as u32);
-        3 * self.index.len() <= rows.len()
     }
 }
 
@@ -299,11 +295,8 @@ mod tests {
         fn run<A: Arch>(self) {
             multiply::<T, A>(self.x, self.n_in, self.n_in, self.w, self.ld, self.dense);
             let mut noted = SparseRows::default();
-            if noted.note(self.x, self.n_in) {
-                multiply_sparse::<T, A>(&noted, self.x, self.n_in, self.w, self.ld, self.sparse);
-            } else {
-                self.sparse.copy_from_slice(self.dense);
-            }
+            noted.note(self.x, self.n_in);
+            multiply_sparse::<T, A>(&noted, self.x, self.n_in, self.w, self.ld, self.sparse);
         }
     }
 

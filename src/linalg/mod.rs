@@ -12,6 +12,7 @@
 //! * [`scatter`]: λI + Σ x xᵀ of vectors that come one at a time;
 //! * [`cholesky`]: positive definite matrices in f64: factor, update by rank one, extend;
 //! * [`symmetric`]: large symmetric matrices in tiles: product, factor, solve;
+//! * [`turn`]: rows become columns;
 //! * [`whiten`]: uᵀA⁻¹u of many rows, in f64 or f32.
 
 pub(crate) mod acos;
@@ -26,4 +27,5 @@ pub(crate) mod scatter;
 pub(crate) mod simd;
 pub(crate) mod symmetric;
 pub(crate) mod tiles;
+pub(crate) mod turn;
 pub(crate) mod whiten;

@@ -15,8 +15,9 @@ pub(super) struct Draws {
     steps: usize,
     now: Vec<u32>,
     next: Vec<u32>,
-    /// The number of the next batch, and how many of its rounds are drawn.
+    /// The number of the next batch, how many rounds it is drawn from, and how many of it are drawn.
     number: usize,
+    n: usize,
     drawn: usize,
 }
 
@@ -24,7 +25,7 @@ impl Draws {
     /// Before the step with this number, counted from 0, of batches of that size.
     pub(super) fn new(mut stream: Stream, (steps, size): (usize, usize), number: usize) -> Self {
         (0..number * size).for_each(|_| _ = stream.next_u64());
-        Draws { stream, steps, now: vec![0; size], next: vec![0; size], number, drawn: 0 }
+        Draws { stream, steps, now: vec![0; size], next: vec![0; size], number, n: number / steps + 1, drawn: 0 }
     }
 
     /// This step's batch.
@@ -38,12 +39,13 @@ impl Draws {
         self.draw(usize::MAX);
         std::mem::swap(&mut self.now, &mut self.next);
         (self.number, self.drawn) = (self.number + 1, 0);
+        self.n = self.number / self.steps + 1;
     }
 
     /// Draws so many more rounds of the next batch, if it still lacks them; returns these.
     #[inline(always)]
     pub(super) fn draw(&mut self, rounds: usize) -> &[u32] {
-        let (n, rest) = (self.number / self.steps + 1, &mut self.next[self.drawn..]);
+        let (n, rest) = (self.n, &mut self.next[self.drawn..]);
         let own = rest.len().min(rounds);
         let own = &mut rest[..own];
         for i in &mut *own {

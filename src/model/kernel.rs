@@ -18,6 +18,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::kernel_scorer::{Fitted, FittedBlock};
+use super::precision::Precision;
 use super::rbf::{Rbf, Samples};
 use super::{Learner, RewardModel};
 use crate::archive::Archive;
@@ -53,24 +54,7 @@ impl Default for KernelConfig {
     }
 }
 
-/// Precision of ‖L⁻¹c‖² in width² = 1 − ‖L⁻¹c‖², nearly all of the work; all else, and every mean, is f64.
-///
-/// Rounding c to f32 moves the width² by at most 2·‖A⁻¹c‖·u‖c‖ ≤ u·√(n/λ), where A = K + λI and u = 2⁻²⁴: the kernel
-/// matrix of the samples and u together is positive semi-definite, so c cᵀ ≤ K, hence ‖A⁻¹c‖ ≤ 1/(2√λ), and ‖c‖ ≤ √n.
-/// Rounding L⁻¹ and the sums adds as much again; measured, all of it together stays below u·√(n/λ)/2. The rule of
-/// `Auto` keeps u·√(n/λ) below 1e-5: single for the paper's λ = 0.1 and 1,000 samples, double for λ = 1e-6.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Precision {
-    /// Single where n ≤ 20,000·λ for n samples, double otherwise.
-    Auto,
-    /// f32, twice as fast.
-    Single,
-    /// f64.
-    Double,
-}
-
-/// Samples per unit of λ up to which [`Precision::Auto`] is single.
+/// Samples per unit of λ up to which [`Precision::Auto`] is single: u·√(n/λ) < 1e-5.
 const SINGLE_LIMIT: f64 = 2e4;
 
 /// Samples whose kernel matrix takes 2 GB.
@@ -108,11 +92,7 @@ impl Kernel {
 
     /// Whether ‖L⁻¹c‖² is computed in f32.
     fn single(&self) -> bool {
-        match self.config.precision {
-            Precision::Single => true,
-            Precision::Double => false,
-            Precision::Auto => self.n as f64 <= SINGLE_LIMIT * self.config.lambda,
-        }
+        self.config.precision.is_single(self.n as f64 <= SINGLE_LIMIT * self.config.lambda)
     }
 
     fn fit<T: Scalar>(&self) -> Result<Fitted<T>, Error> {

@@ -8,7 +8,7 @@ use super::rows::{RowGroup, row_groups};
 use crate::data::{Contexts, Encoding, Layout};
 use crate::linalg::panels::set_lanes;
 use crate::linalg::scalar::Scalar;
-use crate::linalg::simd::{Arch, Job, LANES, Lanes, dispatch};
+use crate::linalg::simd::{Arch, Job, LANES, Lanes, Tile, dispatch};
 use crate::linalg::whiten::Whitener;
 
 /// A fitted kernel regression.
@@ -47,7 +47,7 @@ struct Work<T> {
     /// Eight rows side by side.
     u: Vec<Lanes<f64>>,
     /// c of the rows to be whitened.
-    tiles: Vec<T>,
+    tiles: Vec<Tile<T>>,
     norms: Vec<f64>,
 }
 
@@ -88,7 +88,7 @@ impl<T: Scalar> Fitted<T> {
         let FittedBlock { samples, whitener } = &self.blocks[self.layout.block(group.action)];
         let (rows_per_tile, block) = (Whitener::<T>::ROWS, whitener.rows_at_once());
         let tile_len = whitener.tile_len();
-        work.tiles.resize(tile_len * block / rows_per_tile, T::ZERO);
+        work.tiles.resize(tile_len * block / rows_per_tile / (2 * LANES), Tile::ZERO);
         work.norms.resize(block, 0.0);
         for rows in group.rows().chunks(block) {
             // Rows that no sample reaches need no product: ‖L⁻¹c‖² ≤ ‖c‖²/λ is lost in the rounding of 1.
@@ -97,7 +97,8 @@ impl<T: Scalar> Fitted<T> {
             for (number, eight) in rows.chunks(LANES).enumerate() {
                 set_lanes::<_, A>(eight.vectors(), &mut work.u);
                 let at = n_kept * LANES;
-                let out = &mut work.tiles[at / rows_per_tile * tile_len + at % rows_per_tile..];
+                let tiles = Tile::vectors_mut(&mut work.tiles).as_flattened_mut();
+                let out = &mut tiles[at / rows_per_tile * tile_len + at % rows_per_tile..];
                 let sums = samples.meet::<T, A, LINKED>(self.rbf, &work.u, out, rows_per_tile);
                 let mut reached = false;
                 for (l, (_, place)) in eight.iter().enumerate() {
@@ -114,7 +115,7 @@ impl<T: Scalar> Fitted<T> {
             }
             let n_tiles = (n_kept * LANES).div_ceil(rows_per_tile);
             let norms = &mut work.norms[..n_tiles * rows_per_tile];
-            whitener.norms_in::<A>(&work.tiles[..n_tiles * tile_len], norms);
+            whitener.norms_in::<A>(&Tile::vectors(&work.tiles).as_flattened()[..n_tiles * tile_len], norms);
             for (number, norms) in kept[..n_kept].iter().zip(norms.chunks_exact(LANES)) {
                 for ((_, place), norm) in rows.part(number * LANES, LANES).iter().zip(norms) {
                     width[place] += norm;

@@ -3,22 +3,25 @@
 //! Λ = λI + Σ x xᵀ,  θ = Λ⁻¹ Σ x r,  mean(u) = θᵀu,  width(u) = √(uᵀΛ⁻¹u)
 //!
 //! With disjoint encoding Λ is block-diagonal: K matrices of d × d, never one of Kd × Kd.
-//! Observe O(d²), model O(d³) per block, estimate O(d²) per pair, all in f64.
+//! Observe O(d²), model O(d³) per block, estimate O(d²) per pair; in f64 but for the width's product, see [`Precision`].
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::rows::{RowGroup, row_groups};
+use super::precision::Precision;
+use super::rows::{RowGroup, Rows, row_groups};
 use super::{Learner, RewardModel};
 use crate::archive::Archive;
 use crate::data::{Contexts, Encoding, Layout, Pair};
 use crate::error::{Error, positive};
 use crate::linalg::cholesky::Cholesky;
 use crate::linalg::panels::set_lanes;
+use crate::linalg::scalar::Scalar;
 use crate::linalg::scatter::Scatter;
-use crate::linalg::simd::{Arch, Job, LANES, Lanes, dispatch, lanes, lanes_mut};
+use crate::linalg::simd::{Arch, Job, LANES, Lanes, Tile, dispatch, lanes, lanes_mut};
+use crate::linalg::turn::{turn_all, turn_rows};
 use crate::linalg::whiten::Whitener;
 
 /// Settings of LinLCB.
@@ -26,16 +29,19 @@ use crate::linalg::whiten::Whitener;
 /// | name | default | purpose | range |
 /// |---|---|---|---|
 /// | `lambda` | 0.1 | λ of the ridge regression | > 0 |
+/// | `precision` | auto | of the width's product | see [`Precision`] |
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LinearConfig {
     /// λ.
     pub lambda: f64,
+    /// Precision of the width's product.
+    pub precision: Precision,
 }
 
 impl Default for LinearConfig {
     fn default() -> Self {
-        LinearConfig { lambda: 0.1 }
+        LinearConfig { lambda: 0.1, precision: Precision::Auto }
     }
 }
 
@@ -43,6 +49,7 @@ impl Default for LinearConfig {
 #[derive(Debug, Clone)]
 pub struct Linear {
     layout: Layout,
+    precision: Precision,
     blocks: Vec<Block>,
 }
 
@@ -60,7 +67,7 @@ impl Linear {
         positive("lambda", config.lambda)?;
         let d = layout.dim;
         let block = Block { lambda: Scatter::new(d, config.lambda), target: vec![0.0; d.next_multiple_of(LANES)] };
-        Ok(Linear { layout, blocks: vec![block; layout.n_blocks()] })
+        Ok(Linear { layout, precision: config.precision, blocks: vec![block; layout.n_blocks()] })
     }
 }
 
@@ -117,20 +124,36 @@ impl Learner for Linear {
             let factor = Cholesky::factor(&dispatch(Lower(&mut block.lambda)), d)?;
             let mut theta = block.target[..d].to_vec();
             factor.solve(&mut theta);
-            Ok((theta, factor.whitener()))
+            Ok((theta, factor))
         };
-        let blocks = self.blocks.iter_mut().map(fit).collect::<Result<_, Error>>()?;
-        Ok(Arc::new(Fitted { layout: self.layout, blocks }))
+        let blocks = self.blocks.iter_mut().map(fit).collect::<Result<Vec<_>, Error>>()?;
+        let safe = || blocks.iter().all(|(_, factor)| (d + 2) as f64 * ROUNDING * factor.condition() <= SINGLE_LIMIT);
+        Ok(match self.precision.is_single(self.precision == Precision::Auto && safe()) {
+            true => Arc::new(Fitted::<f32>::new(self.layout, blocks)),
+            false => Arc::new(Fitted::<f64>::new(self.layout, blocks)),
+        })
     }
 }
 
+/// u, the rounding of f32.
+const ROUNDING: f64 = f32::EPSILON as f64 / 2.0;
+
+/// The error of a width, in proportion to it, up to which [`Precision::Auto`] is single.
+const SINGLE_LIMIT: f64 = 1e-4;
+
 /// θ and L⁻¹ of each block.
-struct Fitted {
+struct Fitted<T> {
     layout: Layout,
-    blocks: Vec<(Vec<f64>, Whitener<f64>)>,
+    blocks: Vec<(Vec<f64>, Whitener<T>)>,
 }
 
-impl RewardModel for Fitted {
+impl<T: Whitened> Fitted<T> {
+    fn new(layout: Layout, blocks: Vec<(Vec<f64>, Cholesky)>) -> Self {
+        Fitted { layout, blocks: blocks.into_iter().map(|(theta, factor)| (theta, factor.whitener())).collect() }
+    }
+}
+
+impl<T: Whitened> RewardModel for Fitted<T> {
     fn layout(&self) -> Layout {
         self.layout
     }
@@ -138,7 +161,7 @@ impl RewardModel for Fitted {
     fn estimate_rounds(&self, contexts: &Contexts, rounds: Range<usize>, mean: &mut [f64], width: &mut [f64]) {
         let whitener = &self.blocks[0].1;
         let rows = whitener.rows_at_once();
-        let mut tiles = vec![[0.0; LANES]; rows / LANES * whitener.tile_vectors()];
+        let mut tiles = vec![Tile::ZERO; rows / Whitener::<T>::ROWS * whitener.tile_vectors() / 2];
         let mut norms = vec![0.0; rows];
         for group in &row_groups(contexts, rounds, self.layout.encoding == Encoding::Disjoint) {
             dispatch(Score { fitted: self, group, tiles: &mut tiles, norms: &mut norms, mean, width });
@@ -146,52 +169,93 @@ impl RewardModel for Fitted {
     }
 }
 
-/// Scores a group: rows in f64, a lane per row.
-struct Score<'a> {
-    fitted: &'a Fitted,
+/// How rows lie before a [`Whitener`] of this type.
+trait Whitened: Scalar {
+    /// Turns as many rows as a tile of the whitener holds, at most.
+    fn set<A: Arch>(rows: Rows<'_>, d: usize, tile: &mut [Tile<Self>]);
+
+    /// Eight numbers in f64.
+    fn load_wide<A: Arch>(v: &Lanes<Self>) -> A::V<f64>;
+}
+
+impl Whitened for f32 {
+    #[inline(always)]
+    fn set<A: Arch>(rows: Rows<'_>, d: usize, tile: &mut [Tile<f32>]) {
+        let (sixteen, tile) = (rows.side_by_side(Whitener::<f32>::ROWS), &mut tile[..d]);
+        if !sixteen.is_some_and(|all| turn_all::<f32, A, A::Sixteen<f32>>(all, tile)) {
+            turn_rows::<f32, A, A::Sixteen<f32>>(&rows.first_vectors(), tile);
+        }
+    }
+
+    #[inline(always)]
+    fn load_wide<A: Arch>(v: &Lanes<f32>) -> A::V<f64> {
+        A::load_f32(v)
+    }
+}
+
+impl Whitened for f64 {
+    #[inline(always)]
+    fn set<A: Arch>(rows: Rows<'_>, _: usize, tile: &mut [Tile<f64>]) {
+        set_lanes::<f64, A>(rows.vectors(), Tile::vectors_mut(tile));
+    }
+
+    #[inline(always)]
+    fn load_wide<A: Arch>(v: &Lanes<f64>) -> A::V<f64> {
+        A::load(v)
+    }
+}
+
+/// Scores a group, a lane per row.
+struct Score<'a, T> {
+    fitted: &'a Fitted<T>,
     group: &'a RowGroup<'a>,
-    tiles: &'a mut [Lanes<f64>],
+    tiles: &'a mut [Tile<T>],
     norms: &'a mut [f64],
     mean: &'a mut [f64],
     width: &'a mut [f64],
 }
 
-impl Job for Score<'_> {
+impl<T: Whitened> Job for Score<'_, T> {
     type Out = ();
 
     #[inline(always)]
     fn run<A: Arch>(self) {
+        let per_tile = Whitener::<T>::ROWS;
         let (theta, whitener) = &self.fitted.blocks[self.fitted.layout.block(self.group.action)];
         for rows in self.group.rows().chunks(self.norms.len()) {
-            let tiles = self.tiles.chunks_exact_mut(whitener.tile_vectors());
-            for ((eight, tile), number) in rows.chunks(LANES).zip(tiles).zip(2..) {
-                rows.part((number * LANES).min(rows.len()), LANES).prefetch();
-                set_lanes::<f64, A>(eight.vectors(), tile);
-                let mut means = [0.0; LANES];
-                A::store(mean_of::<A>(theta, tile), &mut means);
-                eight.put(&means, self.mean);
+            let tiles = self.tiles.chunks_exact_mut(whitener.tile_vectors() / 2);
+            for ((own, tile), number) in rows.chunks(per_tile).zip(tiles).zip(2..) {
+                rows.part((number * per_tile).min(rows.len()), per_tile).prefetch();
+                T::set::<A>(own, theta.len(), tile);
+                let mut means = [[0.0; LANES]; 2];
+                for (c, mean) in means.iter_mut().enumerate().take(per_tile / LANES) {
+                    A::store(mean_of::<T, A>(theta, Tile::vectors(tile), per_tile / LANES, c), mean);
+                }
+                own.put(means.as_flattened(), self.mean);
             }
-            let n_tiles = rows.len().div_ceil(LANES);
-            let norms = &mut self.norms[..n_tiles * LANES];
-            whitener.norms_in::<A>(self.tiles[..n_tiles * whitener.tile_vectors()].as_flattened(), norms);
+            let n_tiles = rows.len().div_ceil(per_tile);
+            let norms = &mut self.norms[..n_tiles * per_tile];
+            let tiles = &Tile::vectors(self.tiles)[..n_tiles * whitener.tile_vectors()];
+            whitener.norms_in::<A>(tiles.as_flattened(), norms);
             norms.iter_mut().for_each(|norm| *norm = norm.sqrt());
             rows.put(norms, self.width);
         }
     }
 }
 
-/// θᵀu of eight rows: four sums, so that none waits for another.
+/// θᵀu of the eight rows in vector c of `per_tile` for each number: four sums, so that none waits for another.
 #[inline(always)]
-fn mean_of<A: Arch>(theta: &[f64], tile: &[Lanes<f64>]) -> A::V<f64> {
+fn mean_of<T: Whitened, A: Arch>(theta: &[f64], tile: &[Lanes<T>], per_tile: usize, c: usize) -> A::V<f64> {
     let mut sums = [A::zero(); 4];
     let (fours, rest) = theta.as_chunks::<4>();
-    for (t, u) in fours.iter().zip(tile.as_chunks::<4>().0) {
+    let tile = &tile[..theta.len() * per_tile];
+    for (t, u) in fours.iter().zip(tile.chunks_exact(4 * per_tile)) {
         for i in 0..4 {
-            sums[i] = A::madd(A::splat(t[i]), A::load(&u[i]), sums[i]);
+            sums[i] = A::madd(A::splat(t[i]), T::load_wide::<A>(&u[i * per_tile + c]), sums[i]);
         }
     }
-    for (t, u) in rest.iter().zip(&tile[theta.len() - rest.len()..]) {
-        sums[0] = A::madd(A::splat(*t), A::load(u), sums[0]);
+    for (t, u) in rest.iter().zip(tile[(theta.len() - rest.len()) * per_tile..].chunks_exact(per_tile)) {
+        sums[0] = A::madd(A::splat(*t), T::load_wide::<A>(&u[c]), sums[0]);
     }
     A::add(A::add(sums[0], sums[1]), A::add(sums[2], sums[3]))
 }

@@ -5,7 +5,7 @@
 
 use super::wide::{Wide, contexts_to_inputs, rows_to_units};
 use super::{Net, ROWS};
-use crate::linalg::dense::{SparseRows, multiply, multiply_sparse};
+use crate::linalg::dense::{SparseRows, is_sparse, multiply, multiply_sparse};
 use crate::linalg::scalar::Scalar;
 use crate::linalg::simd::{Arch, LANES, Rows, Tile};
 use crate::linalg::tiles::multiply_tiles;
@@ -67,11 +67,7 @@ impl<T: Scalar> Tall<T> {
         self.from.clear();
         self.from.extend(from);
         let n = self.from.len();
-        self.x.resize(n * net.n_in, T::ZERO);
-        for (x, row) in self.x.chunks_exact_mut(net.n_in).zip(rows.clone()) {
-            net.write_input(row, x);
-        }
-        self.form = match self.noted.note(&self.x, net.n_in) {
+        self.form = match is_sparse(rows.clone()) {
             true => Form::Sparse,
             false if n <= LANES => Form::Few,
             false => Form::Tiles,
@@ -80,11 +76,15 @@ impl<T: Scalar> Tall<T> {
             self.set_tiles::<A>(net, rows);
             return;
         }
+        self.x.resize(n * net.n_in, T::ZERO);
+        for (x, row) in self.x.chunks_exact_mut(net.n_in).zip(rows) {
+            net.write_input(row, x);
+        }
+        if self.form == Form::Sparse {
+            self.noted.note(&self.x, net.n_in);
+        }
         self.squares.clear();
         self.squares.extend(self.x.iter().map(|&x| x * x));
-        for product in &mut self.products {
-            product.resize(n * net.ld, T::ZERO);
-        }
     }
 
     #[inline(always)]
@@ -92,9 +92,6 @@ impl<T: Scalar> Tall<T> {
         let n_tiles = self.from.len().div_ceil(ROWS);
         self.x_tiles.resize(n_tiles * net.n_in, Tile::ZERO);
         self.square_tiles.resize(n_tiles * net.n_in, Tile::ZERO);
-        for product in &mut self.product_tiles {
-            product.resize(n_tiles * net.config.width, Tile::ZERO);
-        }
         for (x, squares) in self.x_tiles.chunks_exact_mut(net.n_in).zip(self.square_tiles.chunks_exact_mut(net.n_in)) {
             let Some(first) = rows.next() else { return };
             // lanes without a row repeat the first one
@@ -122,11 +119,13 @@ impl Net {
     pub(crate) fn tall_product<T: Scalar, A: Arch, const SQUARE: bool>(&self, c: &[T], tall: &mut Tall<T>, at: usize) {
         if tall.form == Form::Tiles {
             let x = if SQUARE { &tall.square_tiles } else { &tall.x_tiles };
-            let z = (&mut tall.product_tiles[at][..], self.config.width);
-            return multiply_tiles::<T, A>((x, self.n_in), (c, self.ld), z);
+            let z = &mut tall.product_tiles[at];
+            z.resize(x.len() / self.n_in * self.config.width, Tile::ZERO);
+            return multiply_tiles::<T, A>((x, self.n_in), (c, self.ld), (z, self.config.width));
         }
         let x = if SQUARE { &tall.squares } else { &tall.x };
         let z = &mut tall.products[at];
+        z.resize(x.len() / self.n_in * self.ld, T::ZERO);
         if tall.form == Form::Sparse {
             multiply_sparse::<T, A>(&tall.noted, x, self.n_in, c, self.ld, z);
         } else {

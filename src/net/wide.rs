@@ -10,7 +10,10 @@
 
 use super::Net;
 use crate::linalg::scalar::Scalar;
-use crate::linalg::simd::{Arch, Job, LANES, RowList, Rows, Scattered, Tile, Vectors, fours, turn_back};
+use crate::linalg::simd::{
+    Arch, Job, LANES, RowList, Rows, Scattered, Tile, Vectors, fours, many_registers, turn_back,
+};
+use crate::linalg::turn::{turn_all, turn_in, turn_rows};
 
 /// Rows side by side.
 pub(crate) const ROWS: usize = 2 * LANES;
@@ -78,18 +81,7 @@ impl<T: Scalar> Wide<T> {
     /// type, or too short.
     #[inline(always)]
     pub(crate) fn set_all_rows<A: Arch, R: Rows<T, A::V<T>>>(&mut self, net: &Net, rows: &[f32], dim: usize) -> bool {
-        let Some(rows) = T::same(rows) else { return false };
-        if dim < 4 || net.config.duplicate_input {
-            return false;
-        }
-        let (tiles, mut at) = (&mut self.input[..dim], 0);
-        while at < dim {
-            // the last four overlap those before
-            at = at.min(dim - 4);
-            turn_in::<T, A, R>(fours(&rows[at..], dim, LANES * R::VECTORS), &mut tiles[at..at + 4]);
-            at += 4;
-        }
-        true
+        !net.config.duplicate_input && turn_all::<T, A, R>(rows, &mut self.input[..dim])
     }
 
     /// Takes contexts as inputs, a row for each lane.
@@ -113,22 +105,6 @@ impl<T: Scalar> Wide<T> {
     }
 }
 
-/// Writes four numbers of each row into tiles, one tile per number, up to four.
-#[inline(always)]
-fn turn_in<T: Scalar, A: Arch, R: Rows<T, A::V<T>>>(rows: [&[T; 4]; ROWS], tiles: &mut [Tile<T>]) {
-    let columns = R::turn(rows);
-    if let [a, b, c, d] = tiles {
-        columns[0].store(a);
-        columns[1].store(b);
-        columns[2].store(c);
-        columns[3].store(d);
-    } else {
-        for k in 0..tiles.len() {
-            columns[k].store(&mut tiles[k]);
-        }
-    }
-}
-
 /// Writes the inputs of contexts, a row for each lane, one tile per input.
 #[inline(always)]
 pub(super) fn contexts_to_inputs<T: Scalar, A: Arch, R: Rows<T, A::V<T>>>(
@@ -136,7 +112,7 @@ pub(super) fn contexts_to_inputs<T: Scalar, A: Arch, R: Rows<T, A::V<T>>>(
     rows: &[&[f32]; ROWS],
     input: &mut [Tile<T>],
 ) {
-    transpose_in::<T, A, R>(rows, input);
+    turn_rows::<T, A, R>(rows, input);
     if net.config.duplicate_input {
         let factor = R::splat(T::of(0.5f64.sqrt()));
         let (a, b) = input.split_at_mut(rows[0].len());
@@ -145,37 +121,6 @@ pub(super) fn contexts_to_inputs<T: Scalar, A: Arch, R: Rows<T, A::V<T>>>(
             R::store(x, a);
             R::store(x, b);
         }
-    }
-}
-
-/// Writes rows into tiles, one tile per number of a row.
-#[inline(always)]
-fn transpose_in<T: Scalar, A: Arch, R: Rows<T, A::V<T>>>(rows: &[&[f32]; ROWS], tiles: &mut [Tile<T>]) {
-    let d = rows[0].len();
-    if d < 4 {
-        for (row, x) in rows.iter().enumerate() {
-            for (tile, &x) in tiles.iter_mut().zip(*x) {
-                tile.0[row / LANES][row % LANES] = T::of_f32(x);
-            }
-        }
-        return;
-    }
-    let mut own = [rows[0]; ROWS];
-    for r in 0..ROWS {
-        own[r] = &rows[r][..d]; // all of one length: what follows needs no check
-    }
-    let tiles = &mut tiles[..d];
-    let mut at = 0;
-    while at < d {
-        // the last four overlap those before
-        at = at.min(d - 4);
-        let (zeros, mut room) = ([T::ZERO; 4], [[T::ZERO; 4]; ROWS]);
-        let mut four = [&zeros; ROWS];
-        for (r, room) in room.iter_mut().enumerate() {
-            four[r] = T::four(own[r][at..].first_chunk().expect("four numbers"), room);
-        }
-        turn_in::<T, A, R>(four, &mut tiles[at..at + 4]);
-        at += 4;
     }
 }
 
@@ -263,7 +208,9 @@ impl<T: Scalar> Product<'_, T> {
         // outputs of even and of odd place are summed apart, whatever the blocks, so that neither sum waits for long
         let mut sums = [R::splat(T::ZERO); 2];
         let (mut start, n) = (0, self.z.len());
-        if const { R::SUMS >= 20 } {
+        // of thirty-two registers an input takes one, and a weight is broadcast from memory by the multiplication itself; of sixteen
+        // twelve sums, two inputs and a weight take nearly all
+        if const { R::VECTORS == 2 && many_registers::<T, A>() } {
             while n - start >= 20 {
                 sums = self.block::<A, R, 20, TRANSPOSED>(start, sums);
                 start += 20;
@@ -392,7 +339,7 @@ impl Net {
     #[inline(always)]
     pub(crate) fn wide_centre<T: Scalar, A: Arch, R: Rows<T, A::V<T>>>(&self, first: &[T], wide: &mut Wide<T>) {
         const UNITS: usize = 20;
-        if const { R::VECTORS == 2 && R::SUMS >= UNITS } && self.config.width == UNITS {
+        if const { R::VECTORS == 2 && many_registers::<T, A>() } && self.config.width == UNITS {
             let (own, inv_m) = (&mut wide.layers[0], T::of(self.inv_width));
             let all = Product { x: &wide.input, w: first, ld: self.ld, z: &mut own.normal, sum: &mut own.sum };
             A::call(Centred::<T, UNITS> { all, inv_m });

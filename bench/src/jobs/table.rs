@@ -145,8 +145,8 @@ pub static JOBS: &[Job] = &[
     ),
     other(
         "two-cores-repetitions",
-        "8 learners, two threads",
-        "speed-up from one thread to two: eight learners of 10,000 rounds in S-mode",
+        "24 learners, two threads",
+        "speed-up from one thread to two: 24 learners of 10,000 rounds in S-mode",
         false,
         scaling::two_cores_repetitions,
     ),

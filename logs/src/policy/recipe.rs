@@ -288,7 +288,9 @@ impl Recipe {
                 covariance,
                 scale_features: released,
             }),
-            Algorithm::LinLcb | Algorithm::LinGreedy => ModelConfig::Linear(LinearConfig { lambda }),
+            Algorithm::LinLcb | Algorithm::LinGreedy => {
+                ModelConfig::Linear(LinearConfig { lambda, ..LinearConfig::default() })
+            }
             Algorithm::TabLcb | Algorithm::TabGreedy => ModelConfig::Tabular(TabularConfig::default()),
             Algorithm::ReluGreedy | Algorithm::NeuralRetrain => ModelConfig::Refit(RefitConfig {
                 net: self.net(),

@@ -15,6 +15,22 @@ impl<T: Scalar> Tile<T> {
     /// Zero for every row.
     pub(crate) const ZERO: Self = Tile([[T::ZERO; LANES]; 2]);
 
+    /// All vectors of some tiles, one after another.
+    #[inline(always)]
+    pub(crate) fn vectors(tiles: &[Self]) -> &[Lanes<T>] {
+        const { assert!(size_of::<Self>() == size_of::<[Lanes<T>; 2]>()) }
+        // SAFETY: a tile is two vectors and, by the line above, nothing else.
+        unsafe { std::slice::from_raw_parts(tiles.as_ptr().cast(), 2 * tiles.len()) }
+    }
+
+    /// As [`Tile::vectors`], to change.
+    #[inline(always)]
+    pub(crate) fn vectors_mut(tiles: &mut [Self]) -> &mut [Lanes<T>] {
+        const { assert!(size_of::<Self>() == size_of::<[Lanes<T>; 2]>()) }
+        // SAFETY: as above, and borrowed alone.
+        unsafe { std::slice::from_raw_parts_mut(tiles.as_mut_ptr().cast(), 2 * tiles.len()) }
+    }
+
     /// The sixteen numbers.
     #[inline(always)]
     pub(crate) fn numbers(&self) -> [T; 2 * LANES] {
@@ -27,8 +43,6 @@ impl<T: Scalar> Tile<T> {
 pub trait Rows<T, V>: Copy {
     /// Vectors of eight rows.
     const VECTORS: usize;
-    /// How many of these the registers hold as sums, beside what is being added.
-    const SUMS: usize;
     fn splat(v: T) -> Self;
     fn load(from: &Tile<T>) -> Self;
     fn store(self, to: &mut Tile<T>);
@@ -189,8 +203,6 @@ macro_rules! vectors {
     ($n:literal: $($k:literal)+) => {
         impl<A: Arch, T: Scalar> Rows<T, A::V<T>> for Vectors<A, T, $n> {
             const VECTORS: usize = $n;
-            /// Twelve sums, two inputs and a weight nearly fill sixteen registers.
-            const SUMS: usize = 6;
             #[inline(always)]
             fn splat(v: T) -> Self {
                 Vectors([A::splat(v); $n])

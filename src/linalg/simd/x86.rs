@@ -185,8 +185,6 @@ pub struct Sixteen(__m512);
 
 impl Rows<f32, __m256> for Sixteen {
     const VECTORS: usize = 2;
-    /// Of thirty-two registers; an input takes one, and a weight is broadcast from memory by the multiplication itself.
-    const SUMS: usize = 20;
     #[inline(always)]
     fn splat(v: f32) -> Self {
         Sixteen(unsafe { _mm512_set1_ps(v) })
