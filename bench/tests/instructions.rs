@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use neuralcb_bench::{PROBES, Probe};
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 const TOLERANCE: f64 = 0.05;
@@ -87,10 +88,10 @@ fn no_kernel_needs_more_instructions_than_recorded() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
+    let counted: Vec<f64> = PROBES.par_iter().map(|probe| per_unit(probe, folder.path())).collect();
     let mut instructions = BTreeMap::new();
     let mut away = Vec::new();
-    for probe in PROBES {
-        let got = per_unit(probe, folder.path());
+    for (probe, got) in PROBES.iter().zip(counted) {
         // a kernel that is not recorded is infinitely far away
         let want = recorded.instructions.get(probe.name).copied().unwrap_or(0.0);
         println!("{:<22} {got:>14.1} instructions per {}, recorded {want:.1}", probe.name, probe.unit);
