@@ -143,15 +143,15 @@ pub(crate) fn seconds<T>(work: impl FnOnce() -> T) -> (f64, T) {
 }
 
 /// The least time of one run of a task.
-pub(crate) struct LeastTime {
+struct LeastTime {
     task: Task,
-    pub(crate) least: f64,
+    least: f64,
     repeats: usize,
 }
 
 impl LeastTime {
     /// Of a task that has not run yet.
-    pub(crate) fn new(task: Task) -> Self {
+    fn new(task: Task) -> Self {
         LeastTime { task, least: f64::INFINITY, repeats: 0 }
     }
 
@@ -164,7 +164,7 @@ impl LeastTime {
 
     /// Runs the task for [`REPEAT_SECONDS`] at least, the first time after a run to warm up. A long run is its own warm-up, and is
     /// not done again after [`LONG_REPEATS`].
-    pub(crate) fn repeat(&mut self) -> Result<(), Error> {
+    fn repeat(&mut self) -> Result<(), Error> {
         let mut spent = 0.0;
         if self.repeats == 0 {
             let warm_up = self.once()?;

@@ -40,7 +40,7 @@ pub static PROBES: &[Probe] = &[
     probe("synthetic-score", "row", 6000, 2, || tasks::synthetic_score(20, 200)),
     probe("mnist-s-step", "round", 2, 1, || tasks::mnist_s(2)),
     probe("mnist-b-step", "Adam step", 2, 1, || tasks::mnist_b(2)),
-    // as many rows as a dense product packs its weights for
+    // tiles enough that the product of many rows is what is counted
     probe("mnist-score-dense", "pair", 640, 1, || tasks::mnist_score(1, 64, false)),
     probe("mnist-score-sparse", "pair", 320, 1, || tasks::mnist_score(1, 32, true)),
     probe("kernel-score", "row", 600, 1, || tasks::kernel_score(250, 20)),

@@ -18,6 +18,9 @@ use crate::tasks::{mnist_config, synthetic_config, synthetic_score};
 /// Learners that are trained side by side, few beside the hundreds of passes of an experiment.
 const LEARNERS: usize = 24;
 
+/// Runs of a repeat.
+const RUNS: usize = 4;
+
 /// Times of some work with one thread and with two, in turn, so that both see the same machine.
 struct TwoCores<W> {
     work: W,
@@ -25,7 +28,7 @@ struct TwoCores<W> {
     least: [f64; 2],
 }
 
-/// Work that threads share, and its time.
+/// Work that threads share, and the time of a run.
 trait SharedWork: Send {
     fn seconds(&mut self) -> Result<f64, Error>;
 }
@@ -39,7 +42,9 @@ impl<W: SharedWork> TwoCores<W> {
 impl<W: SharedWork> Meter for TwoCores<W> {
     fn turn(&mut self) -> Result<(), Error> {
         for (pool, least) in self.pools.iter().zip(&mut self.least) {
-            *least = least.min(pool.install(|| self.work.seconds())?);
+            for _ in 0..RUNS {
+                *least = least.min(pool.install(|| self.work.seconds())?);
+            }
         }
         Ok(())
     }
@@ -56,17 +61,10 @@ struct Repetitions(Vec<Training>);
 
 impl SharedWork for Repetitions {
     fn seconds(&mut self) -> Result<f64, Error> {
-        let mut least = f64::INFINITY;
-        for _ in 0..RUNS {
-            self.0.iter_mut().try_for_each(Training::fresh)?;
-            least = least.min(seconds(|| self.0.par_iter_mut().for_each(Training::run)).0);
-        }
-        Ok(least)
+        self.0.iter_mut().try_for_each(Training::fresh)?;
+        Ok(seconds(|| self.0.par_iter_mut().for_each(Training::run)).0)
     }
 }
-
-/// Runs of a repeat.
-const RUNS: usize = 3;
 
 /// Learners that know nothing of each other.
 pub(crate) fn two_cores_repetitions() -> Result<Box<dyn Meter>, Error> {
@@ -78,13 +76,9 @@ pub(crate) fn two_cores_repetitions() -> Result<Box<dyn Meter>, Error> {
 
 impl SharedWork for Task {
     fn seconds(&mut self) -> Result<f64, Error> {
-        let mut least = f64::INFINITY;
-        for _ in 0..1 + RUNS {
-            let (time, done) = seconds(|| self.run());
-            done?;
-            least = least.min(time);
-        }
-        Ok(least)
+        let (time, done) = seconds(|| self.run());
+        done?;
+        Ok(time)
     }
 }
 
@@ -117,23 +111,20 @@ struct Growth {
 
 /// S-mode.
 pub(crate) fn growth_s() -> Result<Box<dyn Meter>, Error> {
-    Growth::new(None)
+    growth(None)
 }
 
 /// B-mode. One step per round: the learner has to read all rounds.
 pub(crate) fn growth_b() -> Result<Box<dyn Meter>, Error> {
-    Growth::new(Some(1))
+    growth(Some(1))
 }
 
-impl Growth {
-    #[expect(clippy::new_ret_no_self, reason = "a measurement among others")]
-    fn new(steps: Option<usize>) -> Result<Box<dyn Meter>, Error> {
-        let rounds = random_rounds(Layout { dim: 20, n_actions: 1, encoding: Encoding::PerAction }, LONG);
-        let config = ModelConfig::Neural(synthetic_config(steps));
-        let (mut old, pool) = (learner(&config, &rounds)?, pool(1)?);
-        pool.install(|| read(&mut *old, &rounds, 0, LONG));
-        Ok(Box::new(Growth { config, rounds, old, t: LONG, pool, first: f64::INFINITY, last: f64::INFINITY }))
-    }
+fn growth(steps: Option<usize>) -> Result<Box<dyn Meter>, Error> {
+    let rounds = random_rounds(Layout { dim: 20, n_actions: 1, encoding: Encoding::PerAction }, LONG);
+    let config = ModelConfig::Neural(synthetic_config(steps));
+    let (mut old, pool) = (learner(&config, &rounds)?, pool(1)?);
+    pool.install(|| read(&mut *old, &rounds, 0, LONG));
+    Ok(Box::new(Growth { config, rounds, old, t: LONG, pool, first: f64::INFINITY, last: f64::INFINITY }))
 }
 
 impl Meter for Growth {

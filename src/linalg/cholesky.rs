@@ -107,20 +107,28 @@ impl Cholesky {
 
     /// L⁻¹, to whiten many rows at once, in f64 or rounded to f32.
     pub(crate) fn whitener<T: Scalar>(&self) -> Whitener<T> {
-        let inverse = self.inverse();
-        Whitener::new(self.dim(), |i, j| inverse[(i, j)])
-    }
-
-    /// ‖L‖_F·‖L⁻¹‖_F.
-    pub(crate) fn condition(&self) -> f64 {
-        self.l.norm_l2() * self.inverse().norm_l2()
+        self.inverse().whitener()
     }
 
     /// L⁻¹.
-    fn inverse(&self) -> Mat<f64> {
+    pub(crate) fn inverse(&self) -> Inverse {
         let mut inverse = Mat::zeros(self.dim(), self.dim());
         triangular_inverse::invert_lower_triangular(inverse.as_mut(), self.l.as_ref(), Par::Seq);
-        inverse
+        Inverse { condition: self.l.norm_l2() * inverse.norm_l2(), inverse }
+    }
+}
+
+/// L⁻¹ of a factor.
+pub(crate) struct Inverse {
+    inverse: Mat<f64>,
+    /// ‖L‖_F·‖L⁻¹‖_F.
+    pub(crate) condition: f64,
+}
+
+impl Inverse {
+    /// As [`Cholesky::whitener`].
+    pub(crate) fn whitener<T: Scalar>(&self) -> Whitener<T> {
+        Whitener::new(self.inverse.nrows(), |i, j| self.inverse[(i, j)])
     }
 }
 

@@ -16,7 +16,7 @@ use super::{Learner, RewardModel};
 use crate::archive::Archive;
 use crate::data::{Contexts, Encoding, Layout, Pair};
 use crate::error::{Error, positive};
-use crate::linalg::cholesky::Cholesky;
+use crate::linalg::cholesky::{Cholesky, Inverse};
 use crate::linalg::panels::set_lanes;
 use crate::linalg::scalar::Scalar;
 use crate::linalg::scatter::Scatter;
@@ -124,11 +124,11 @@ impl Learner for Linear {
             let factor = Cholesky::factor(&dispatch(Lower(&mut block.lambda)), d)?;
             let mut theta = block.target[..d].to_vec();
             factor.solve(&mut theta);
-            Ok((theta, factor))
+            Ok((theta, factor.inverse()))
         };
         let blocks = self.blocks.iter_mut().map(fit).collect::<Result<Vec<_>, Error>>()?;
-        let safe = || blocks.iter().all(|(_, factor)| (d + 2) as f64 * ROUNDING * factor.condition() <= SINGLE_LIMIT);
-        Ok(match self.precision.is_single(self.precision == Precision::Auto && safe()) {
+        let safe = blocks.iter().all(|(_, inverse)| (d + 2) as f64 * ROUNDING * inverse.condition <= SINGLE_LIMIT);
+        Ok(match self.precision.is_single(safe) {
             true => Arc::new(Fitted::<f32>::new(self.layout, blocks)),
             false => Arc::new(Fitted::<f64>::new(self.layout, blocks)),
         })
@@ -148,8 +148,8 @@ struct Fitted<T> {
 }
 
 impl<T: Whitened> Fitted<T> {
-    fn new(layout: Layout, blocks: Vec<(Vec<f64>, Cholesky)>) -> Self {
-        Fitted { layout, blocks: blocks.into_iter().map(|(theta, factor)| (theta, factor.whitener())).collect() }
+    fn new(layout: Layout, blocks: Vec<(Vec<f64>, Inverse)>) -> Self {
+        Fitted { layout, blocks: blocks.into_iter().map(|(theta, inverse)| (theta, inverse.whitener())).collect() }
     }
 }
 
