@@ -12,6 +12,7 @@
 //! with ℒ_t = ½(f_W(x_{t,a_t}) − r_t)² + (mλ/2)‖W − W⁽⁰⁾‖², or the experiments' Adam with an l2 penalty.
 //! Per round O(p) in S-mode and O(J·B·p) in B-mode, whatever n: the whole pass is O(n).
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -27,7 +28,7 @@ use crate::error::{Error, at_least, positive};
 use crate::linalg::scalar::Scalar;
 use crate::linalg::simd::{Arch, Job, dispatch};
 use crate::net::optim::Stepper;
-use crate::net::{Batch, Gathered, Net, NetConfig, Optimiser, Params, Round, Tangents, Towards};
+use crate::net::{Batch, BatchStep, Gathered, Net, NetConfig, Optimiser, Params, Round, Tangents, Towards};
 use crate::seed::Seed;
 
 /// What the network is trained on in each round.
@@ -129,10 +130,13 @@ struct Work<T> {
     one: Tangents<T>,
     batch: Batch<T>,
     gathered: Gathered<T>,
-    /// The rounds of this step's batch, sorted by block.
+    /// The rounds of this step's batch, sorted by block, and where they lie.
     sorted: Vec<u32>,
-    /// Where each block begins in `sorted`.
-    starts: Vec<u32>,
+    places: Vec<usize>,
+    /// The blocks that have any, and which rounds of `sorted` these are.
+    blocks: Vec<(usize, Range<usize>)>,
+    /// Where each block begins in `sorted`, while it is sorted.
+    starts: Vec<usize>,
 }
 
 impl<T: Scalar> Neural<T> {
@@ -168,6 +172,8 @@ impl<T: Scalar> Neural<T> {
                 batch: Batch::new(&net, rows),
                 gathered: Gathered::new(&net, rows),
                 sorted: vec![0; rows],
+                places: vec![0; rows],
+                blocks: vec![(0, 0..rows)],
                 starts: vec![0; layout.n_blocks() + 1],
             },
             config,
@@ -240,35 +246,35 @@ impl<T: Scalar> Neural<T> {
     #[inline(always)]
     fn step_batch<A: Arch>(&mut self) {
         self.sort_batch();
-        let (replay, Work { batch, gathered, sorted, starts, .. }) = (&self.replay, &mut self.work);
-        batch.set_rewards(sorted.iter().map(|&i| replay.reward(i as usize)));
-        let (list, len) = replay.records();
-        let inputs = gathered.gather::<A>(&self.net, list, len, sorted.iter().map(|&i| i as usize));
-        let blocks =
-            || starts.windows(2).map(|w| w[0] as usize..w[1] as usize).enumerate().filter(|(_, r)| !r.is_empty());
-        // The next batch's rows are drawn and asked for a few at a time, while this one's are computed: as many as can be
-        // on their way at once.
-        let (portion, is_cached, draws) = (sorted.len().div_ceil(batch.pauses()), replay.is_cached(), &mut self.draws);
-        let meanwhile = &mut || {
-            let rounds = draws.draw(portion);
-            if !is_cached {
-                for &i in rounds {
-                    // the round that comes next is not here yet
-                    replay.prefetch((i as usize).min(replay.len() - 1));
-                }
+        let (replay, Work { batch, gathered, sorted, places, blocks, .. }) = (&self.replay, &mut self.work);
+        let records = replay.records(sorted, places);
+        batch.set_rewards(records.iter().map(|record| replay.reward(record)));
+        // Unless the cache holds all rounds, the next batch's are drawn and asked for a few at a time, while this one's are
+        // computed: as many as can be on their way at once.
+        let (portion, draws) = (sorted.len().div_ceil(batch.pauses()), &mut self.draws);
+        let mut meanwhile = || {
+            for &i in draws.draw(portion) {
+                // the round that comes next is not here yet
+                replay.prefetch((i as usize).min(replay.len() - 1));
             }
         };
-        self.net.batch_gradient::<T, A>(&self.weights, inputs, blocks(), batch, meanwhile);
-        let step = self.stepper.begin(self.t, &mut self.weights);
-        self.net.batch_step::<T, A>(inputs, blocks(), batch, step, meanwhile);
+        A::call(BatchStep {
+            net: &self.net,
+            weights: &mut self.weights,
+            stepper: &mut self.stepper,
+            t: self.t,
+            inputs: gathered.gather::<A>(&self.net, records),
+            blocks,
+            batch,
+            meanwhile: if replay.is_cached() { None } else { Some(&mut meanwhile) },
+        });
     }
 
     /// Sorts the drawn rounds by block.
     #[inline(always)]
     fn sort_batch(&mut self) {
-        let (drawn, Work { sorted, starts, .. }) = (self.draws.now(), &mut self.work);
-        if starts.len() == 2 {
-            starts[1] = drawn.len() as u32;
+        let (drawn, Work { sorted, blocks, starts, .. }) = (self.draws.now(), &mut self.work);
+        if self.layout.n_blocks() == 1 {
             sorted.copy_from_slice(drawn);
             return;
         }
@@ -283,8 +289,10 @@ impl<T: Scalar> Neural<T> {
         for &i in drawn.iter().rev() {
             let at = &mut starts[block(i)];
             *at -= 1;
-            sorted[*at as usize] = i;
+            sorted[*at] = i;
         }
+        blocks.clear();
+        blocks.extend(starts.windows(2).map(|w| w[0]..w[1]).enumerate().filter(|(_, rows)| !rows.is_empty()));
     }
 }
 

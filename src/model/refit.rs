@@ -21,9 +21,9 @@ use crate::archive::{Archive, Keep};
 use crate::data::{Layout, Pair};
 use crate::error::{Error, at_least, positive};
 use crate::linalg::scalar::Scalar;
-use crate::linalg::simd::{Arch, Job, dispatch};
+use crate::linalg::simd::{Arch, Job, RowList, dispatch};
 use crate::net::optim::Stepper;
-use crate::net::{Batch, Gathered, Net, NetConfig, Optimiser, Params, Tangents, Towards};
+use crate::net::{Batch, BatchStep, Gathered, Net, NetConfig, Optimiser, Params, Tangents, Towards};
 use crate::seed::Seed;
 
 /// When the network is fitted.
@@ -189,7 +189,7 @@ impl<T: Scalar> Job for Fit<'_, T> {
         let mut stepper = Stepper::new(optimiser, &refit.net, &weights, lambda).expect("the settings were checked");
         let mut order: Vec<usize> = (0..n).collect();
         let (mut whole, mut rest) = (Batch::new(&refit.net, size.min(n)), Batch::new(&refit.net, (n % size).max(1)));
-        let mut gathered = Gathered::new(&refit.net, size.min(n));
+        let (mut gathered, mut places) = (Gathered::new(&refit.net, size.min(n)), Vec::new());
         let (mut t, mut stream) = (0, refit.order.nth(n as u64).stream("order"));
         for _ in 0..passes {
             order.shuffle(&mut stream);
@@ -206,10 +206,19 @@ impl<T: Scalar> Job for Fit<'_, T> {
                 }
                 batch.set_rewards(rows.iter().map(|&i| refit.rewards[i]));
                 t += 1;
-                let inputs = gathered.gather::<A>(&refit.net, &refit.x, refit.layout.dim, rows.iter().copied());
-                let blocks = || blocks.iter().cloned();
-                refit.net.batch_gradient::<T, A>(&weights, inputs, blocks(), batch, &mut || ());
-                refit.net.batch_step::<T, A>(inputs, blocks(), batch, stepper.begin(t, &mut weights), &mut || ());
+                let (net, dim) = (&refit.net, refit.layout.dim);
+                places.clear();
+                places.extend(rows.iter().map(|i| i * dim));
+                A::call(BatchStep {
+                    net,
+                    weights: &mut weights,
+                    stepper: &mut stepper,
+                    t,
+                    inputs: gathered.gather::<A>(net, RowList::new(&refit.x, dim, &places)),
+                    blocks: &blocks,
+                    batch,
+                    meanwhile: None,
+                });
             }
         }
         refit.weights = weights;

@@ -6,8 +6,8 @@
 use crate::archive::Archive;
 use crate::data::Layout;
 use crate::error::Error;
-use crate::linalg::simd::LANES;
 use crate::linalg::simd::memory::{Lines, prefetch};
+use crate::linalg::simd::{LANES, RowList};
 
 /// The rounds, one record each.
 #[derive(Debug, Clone)]
@@ -60,10 +60,14 @@ impl Replay {
         self.n += 1;
     }
 
-    /// All rounds, and the numbers of each: first its context, then others up to whole vectors.
+    /// Some rounds as they lie: records that begin with the context and fill whole vectors. `starts` is where they begin.
     #[inline(always)]
-    pub(super) fn records(&self) -> (&[f32], usize) {
-        (self.records.get(0..self.records.len()), self.lines() * LANES)
+    pub(super) fn records<'a>(&'a self, rounds: &[u32], starts: &'a mut [usize]) -> RowList<'a, f32> {
+        let len = self.lines() * LANES;
+        for (start, &round) in starts.iter_mut().zip(rounds) {
+            *start = round as usize * len;
+        }
+        RowList::new(self.records.get(0..self.records.len()), len, starts)
     }
 
     /// The context of a round.
@@ -72,10 +76,10 @@ impl Replay {
         &self.record(round)[..self.layout.dim]
     }
 
-    /// The reward of a round.
+    /// The reward of a record.
     #[inline(always)]
-    pub(super) fn reward(&self, round: usize) -> f64 {
-        let extra = &self.record(round)[self.layout.dim..self.layout.dim + EXTRA];
+    pub(super) fn reward(&self, record: &[f32]) -> f64 {
+        let extra = &record[self.layout.dim..self.layout.dim + EXTRA];
         f64::from_bits(u64::from(extra[1].to_bits()) | u64::from(extra[2].to_bits()) << 32)
     }
 
@@ -98,7 +102,7 @@ impl Replay {
         for t in 0..self.n {
             x.extend_from_slice(self.context(t));
             blocks.push(self.block(t) as u32);
-            rewards.push(self.reward(t));
+            rewards.push(self.reward(self.record(t)));
         }
         archive.list("replay.context", dim, &mut x)?;
         archive.list("replay.block", 1, &mut blocks)?;
@@ -145,7 +149,7 @@ mod tests {
             for replay in [replay, read] {
                 assert_eq!(replay.len(), 9);
                 for (t, (x, block, reward)) in rounds.iter().enumerate() {
-                    let got = (replay.context(t), replay.reward(t).to_bits(), replay.block(t));
+                    let got = (replay.context(t), replay.reward(replay.record(t)).to_bits(), replay.block(t));
                     assert_eq!(got, (&x[..], reward.to_bits(), *block));
                 }
             }

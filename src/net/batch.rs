@@ -8,13 +8,13 @@
 
 use std::ops::Range;
 
-use super::optim::{Step, Sums};
+use super::optim::{Step, Stepper, Sums};
 use super::single::SingleRows;
 use super::wide::{Wide, rows_to_units, units_to_rows};
 use super::{Net, Params, ROWS};
 use crate::linalg::dense::multiply;
 use crate::linalg::scalar::Scalar;
-use crate::linalg::simd::{Arch, LANES, Lanes, RowList, Rows, Tile, Vectors};
+use crate::linalg::simd::{Arch, Job, LANES, Lanes, RowList, Rows, Tile, Vectors};
 
 /// As many rows pass one by one at most: a tile takes as long however few it holds.
 const SINGLES: usize = 3;
@@ -39,6 +39,8 @@ pub(crate) struct Batch<T> {
     sums: Sums<T>,
     /// One for each tile, or one for all.
     wide: Vec<Wide<T>>,
+    /// What the tiles share where the passes are those of `shallow.rs`.
+    outputs: Vec<[T; 2]>,
 }
 
 /// One hidden layer.
@@ -86,6 +88,7 @@ impl<T: Scalar> Batch<T> {
             grad: vec![T::ZERO; net.rest_len],
             sums: Sums::new(),
             wide: vec![Wide::new(net); if together { (rows - singles).div_ceil(ROWS).max(1) } else { 1 }],
+            outputs: vec![[T::ZERO; 2]; net.config.width],
         }
     }
 
@@ -120,34 +123,74 @@ impl<T: Scalar> Batch<T> {
         }
         self.output.fill(Tile::ZERO);
         self.output_bias = Tile::ZERO;
-        self.grad.fill(T::ZERO);
+    }
+}
+
+/// One step on a batch, whose rewards are set: a function of its own, whoever asks for it.
+pub(crate) struct BatchStep<'a, T> {
+    pub(crate) net: &'a Net,
+    pub(crate) weights: &'a mut Params<T>,
+    pub(crate) stepper: &'a mut Stepper<T>,
+    /// The round, from 1.
+    pub(crate) t: usize,
+    /// The rows, sorted by block.
+    pub(crate) inputs: RowList<'a, T>,
+    /// Each block that has any rows, and which these are.
+    pub(crate) blocks: &'a [(usize, Range<usize>)],
+    pub(crate) batch: &'a mut Batch<T>,
+    /// What is done now and then on the way, [`Batch::pauses`] times.
+    pub(crate) meanwhile: Meanwhile<'a>,
+}
+
+/// What is done during a step, if anything.
+pub(crate) type Meanwhile<'a> = Option<&'a mut dyn FnMut()>;
+
+/// A moment to do it.
+#[inline(always)]
+fn pause(meanwhile: &mut Meanwhile<'_>) {
+    if let Some(meanwhile) = meanwhile {
+        meanwhile();
+    }
+}
+
+impl<T: Scalar> Job for BatchStep<'_, T> {
+    type Out = ();
+
+    #[inline(always)]
+    fn run<A: Arch>(self) {
+        let BatchStep { net, weights, stepper, t, inputs, blocks, batch, mut meanwhile } = self;
+        net.batch_gradient::<T, A>(weights, inputs, blocks, batch, &mut meanwhile);
+        net.batch_move::<T, A>(inputs, blocks, batch, stepper.begin(t, weights), &mut meanwhile);
     }
 }
 
 impl Net {
-    /// The gradient of the batch's loss, whose rows are sorted by block; `blocks` gives the rows of each block that
-    /// has any. What it leaves in `batch` is for [`Net::batch_step`]. Both call `meanwhile` now and then, together
-    /// [`Batch::pauses`] times.
+    /// The gradient of the batch's loss. What it leaves in `batch` is for [`Net::batch_move`].
     #[inline(always)]
-    pub(crate) fn batch_gradient<T: Scalar, A: Arch>(
+    fn batch_gradient<T: Scalar, A: Arch>(
         &self,
         weights: &Params<T>,
         inputs: RowList<'_, T>,
-        blocks: impl Iterator<Item = (usize, Range<usize>)>,
+        blocks: &[(usize, Range<usize>)],
         batch: &mut Batch<T>,
-        meanwhile: &mut impl FnMut(),
+        meanwhile: &mut Meanwhile<'_>,
     ) {
         let (ld, (n, n_tiles)) = (self.ld, batch.in_tiles());
-        meanwhile();
+        pause(meanwhile);
         if !self.is_in_lanes() {
             for (block, rows) in blocks {
-                let (x, w) = (inputs.rows(rows.clone()), self.block(&weights.first, block));
+                let (x, w) = (inputs.rows(rows.clone()), self.block(&weights.first, *block));
                 let z = &mut batch.layers[0].z[rows.start * ld..rows.end * ld];
                 multiply::<T, A>(x.side_by_side(), x.len(), self.n_in, w, ld, z);
             }
         }
-        batch.clear_sums();
-        batch.wide.iter_mut().for_each(|wide| self.wide_begin(&weights.rest, wide));
+        batch.grad.fill(T::ZERO);
+        if self.is_shallow() {
+            self.shallow_begin(&weights.rest, &mut batch.outputs);
+        } else {
+            batch.clear_sums();
+            self.wide_begin(&weights.rest, &mut batch.wide[0]);
+        }
         if batch.singles > 0 {
             self.batch_singles::<T, A>(weights, inputs, batch);
         }
@@ -156,21 +199,26 @@ impl Net {
         for first in (0..n_tiles).step_by(together) {
             let tiles = first..(first + together).min(n_tiles);
             for tile in tiles.clone() {
-                meanwhile();
+                pause(meanwhile);
                 if n - tile * ROWS > LANES {
                     self.batch_begin::<T, A, A::Sixteen<T>>(weights, inputs, tile, batch, meanwhile);
                 } else {
                     self.batch_begin::<T, A, Vectors<A, T, 1>>(weights, inputs, tile, batch, meanwhile);
                 }
-                meanwhile();
+                pause(meanwhile);
+            }
+            if self.is_shallow() {
+                self.batch_end_shallow::<T, A>(&weights.rest, tiles, batch, meanwhile);
+                continue;
             }
             for tile in tiles {
+                pause(meanwhile);
                 if n - tile * ROWS > LANES {
-                    self.batch_end::<T, A, A::Sixteen<T>>(weights, tile, batch, meanwhile);
+                    self.batch_end::<T, A, A::Sixteen<T>>(weights, tile, batch);
                 } else {
-                    self.batch_end::<T, A, Vectors<A, T, 1>>(weights, tile, batch, meanwhile);
+                    self.batch_end::<T, A, Vectors<A, T, 1>>(weights, tile, batch);
                 }
-                meanwhile();
+                pause(meanwhile);
             }
         }
     }
@@ -198,7 +246,7 @@ impl Net {
         inputs: RowList<'_, T>,
         tile: usize,
         batch: &mut Batch<T>,
-        meanwhile: &mut impl FnMut(),
+        meanwhile: &mut Meanwhile<'_>,
     ) {
         let rows = tile * ROWS..batch.in_tiles().0.min((tile + 1) * ROWS);
         let Batch { layers, wide, .. } = batch;
@@ -211,12 +259,47 @@ impl Net {
             let sum = rows_to_units::<T, A, R>(own, self.ld, &mut wide.layers[0].h);
             R::store(sum, &mut wide.layers[0].sum);
         }
-        meanwhile();
+        pause(meanwhile);
         match (self.is_shallow(), self.is_in_lanes()) {
             (true, true) => self.wide_centre::<T, A, R>(&weights.first, wide),
             (true, false) => self.wide_normalise::<T, A, R>(wide),
             (false, true) => self.wide_project::<T, A, R>(&weights.first, wide),
             (false, false) => {}
+        }
+    }
+
+    /// The rest of some tiles' passes, and their share of the gradient, by the passes of `shallow.rs`.
+    #[inline(always)]
+    fn batch_end_shallow<T: Scalar, A: Arch>(
+        &self,
+        rest: &[T],
+        tiles: Range<usize>,
+        batch: &mut Batch<T>,
+        meanwhile: &mut Meanwhile<'_>,
+    ) {
+        let (n, ld) = (batch.in_tiles().0, self.ld);
+        let Batch { rewards, weights, layers, output, wide, outputs, .. } = batch;
+        let (wide, BatchLayer { z, gain, offset, .. }) = (&mut wide[..tiles.len()], &mut layers[0]);
+        let is_full = |tile: usize| n - tile * ROWS > LANES;
+        for (tile, wide) in tiles.clone().zip(&mut *wide) {
+            let targets = (&rewards[tile], &weights[tile]);
+            if is_full(tile) {
+                self.shallow_forth::<T, A, A::Sixteen<T>>(rest, outputs, targets, wide);
+            } else {
+                self.shallow_forth::<T, A, Vectors<A, T, 1>>(rest, outputs, targets, wide);
+            }
+            pause(meanwhile);
+        }
+        let full = tiles.clone().filter(|&tile| is_full(tile)).count();
+        self.shallow_back::<T, A>(rest, outputs, wide, full, [gain, offset, output], tiles.start == 0);
+        for (tile, wide) in tiles.zip(wide) {
+            let (rows, units) = (&mut z[tile * ROWS * ld..n.min((tile + 1) * ROWS) * ld], &wide.layers[0].delta_z);
+            if is_full(tile) {
+                units_to_rows::<T, A, A::Sixteen<T>>(units, rows, ld);
+            } else {
+                units_to_rows::<T, A, Vectors<A, T, 1>>(units, rows, ld);
+            }
+            pause(meanwhile);
         }
     }
 
@@ -227,20 +310,12 @@ impl Net {
         weights: &Params<T>,
         tile: usize,
         batch: &mut Batch<T>,
-        meanwhile: &mut impl FnMut(),
     ) {
         let rows = tile * ROWS..batch.in_tiles().0.min((tile + 1) * ROWS);
         let Batch { rewards, weights: shares, layers, output, output_bias, wide, .. } = batch;
         let (at, rest) = (tile % wide.len(), &weights.rest[..]);
         let (wide, y, weight) = (&mut wide[at], &rewards[tile], &shares[tile]);
         let own = rows.start * self.ld..rows.end * self.ld;
-        if self.is_shallow() {
-            let BatchLayer { z, gain, offset, .. } = &mut layers[0];
-            let sums = [&mut gain[..], &mut offset[..], &mut output[..]];
-            self.shallow_train::<T, A, R>(rest, (y, weight), wide, sums, &mut z[own], meanwhile);
-            return;
-        }
-        meanwhile();
         let e = self.wide_train::<T, A, R>(rest, y, weight, wide);
 
         for (layer, wide) in layers.iter_mut().zip(&wide.layers) {
@@ -271,18 +346,18 @@ impl Net {
 
     /// Moves all weights along the gradient that [`Net::batch_gradient`] left.
     #[inline(always)]
-    pub(crate) fn batch_step<T: Scalar, A: Arch>(
+    fn batch_move<T: Scalar, A: Arch>(
         &self,
         inputs: RowList<'_, T>,
-        blocks: impl Iterator<Item = (usize, Range<usize>)>,
+        blocks: &[(usize, Range<usize>)],
         batch: &mut Batch<T>,
         mut step: Step<'_, T>,
-        meanwhile: &mut impl FnMut(),
+        meanwhile: &mut Meanwhile<'_>,
     ) {
-        meanwhile();
+        pause(meanwhile);
         let (ld, Batch { starts, layers, output, output_bias, grad, sums, .. }) = (self.ld, batch);
         let mut next = 0;
-        for (block, rows) in blocks {
+        for &(block, ref rows) in blocks {
             step.first(self.blocks(next..block)).still::<A>();
             let x = inputs.rows(rows.clone());
             let u = &layers[0].z[rows.start * ld..rows.end * ld];
@@ -291,7 +366,7 @@ impl Net {
             next = block + 1;
         }
         step.first(self.blocks(next..self.n_blocks)).still::<A>();
-        meanwhile();
+        pause(meanwhile);
 
         for (l, layer) in self.layers.iter().enumerate() {
             if l > 0 {
@@ -350,11 +425,10 @@ fn totals<T: Scalar, A: Arch>(tiles: &[Tile<T>], out: &mut [T]) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::optim::Stepper;
     use super::super::{Gathered, Init, NetConfig, Optimiser, Schedule, Tangents};
     use super::*;
     use crate::data::{Encoding, Layout};
-    use crate::linalg::simd::{Job, Portable, dispatch};
+    use crate::linalg::simd::{Portable, dispatch};
     use crate::seed::Seed;
     use rand::RngExt;
 
@@ -379,9 +453,9 @@ mod tests {
             }
             batch.set_rewards(rows.iter().map(|(_, reward)| *reward));
             let mut gathered = Gathered::new(net, rows.len());
-            let inputs = gathered.gather::<A>(net, &list, len, 0..rows.len());
-            net.batch_gradient::<T, A>(weights, inputs, blocks.iter().cloned(), batch, &mut || ());
-            net.batch_step::<T, A>(inputs, blocks.iter().cloned(), batch, stepper.begin(1, weights), &mut || ());
+            let starts: Vec<usize> = (0..rows.len()).map(|row| row * len).collect();
+            let inputs = gathered.gather::<A>(net, RowList::new(&list, len, &starts));
+            A::call(BatchStep { net, weights, stepper, t: 1, inputs, blocks, batch, meanwhile: None });
         }
     }
 

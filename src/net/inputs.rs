@@ -4,7 +4,7 @@ use super::Net;
 use crate::linalg::scalar::Scalar;
 use crate::linalg::simd::{Arch, LANES, RowList, lanes, lanes_mut};
 
-/// Where the rows of a batch are found, and copied to if they cannot be read where they lie.
+/// Where the rows of a batch are copied to if they cannot be read where they lie.
 #[derive(Debug, Clone)]
 pub(crate) struct Gathered<T> {
     copies: Vec<T>,
@@ -18,32 +18,22 @@ impl<T: Scalar> Gathered<T> {
         Gathered { copies: Vec::new(), starts: (0..rows).map(|r| r * len).collect() }
     }
 
-    /// The inputs of the contexts at these places of a list, in which each takes `len` numbers, of which the first are its own.
-    /// They are read where they lie if they are numbers of type T in whole vectors, to be turned into lanes.
+    /// The inputs of contexts, with which each of these rows begins. They are read where they lie if they are numbers of type T
+    /// in whole vectors, to be turned into lanes.
     #[inline(always)]
-    pub(crate) fn gather<'a, A: Arch>(
-        &'a mut self,
-        net: &Net,
-        list: &'a [f32],
-        len: usize,
-        places: impl ExactSizeIterator<Item = usize>,
-    ) -> RowList<'a, T> {
-        let (copies, starts) = (&mut self.copies, &mut self.starts[..places.len()]);
+    pub(crate) fn gather<'a, A: Arch>(&'a mut self, net: &Net, rows: RowList<'a, f32>) -> RowList<'a, T> {
         let (own, twice) = (net.n_in.next_multiple_of(LANES), net.config.duplicate_input);
-        let whole = len >= own && !twice;
-        if let Some(numbers) = T::same(list)
+        let whole = rows.len() >= own && !twice;
+        if let Some(inputs) = rows.same()
             && whole
             && net.is_in_lanes()
         {
-            for (start, place) in starts.iter_mut().zip(places) {
-                *start = place * len;
-            }
-            return RowList::new(numbers, len, starts);
+            return inputs;
         }
+        let (copies, starts) = (&mut self.copies, &self.starts[..rows.n()]);
         copies.resize(starts.len() * own, T::ZERO);
         let dim = if twice { net.n_in / 2 } else { net.n_in };
-        for (to, place) in copies.chunks_exact_mut(own).zip(places) {
-            let x = &list[place * len..(place + 1) * len];
+        for (to, x) in copies.chunks_exact_mut(own).zip(rows.iter()) {
             if whole {
                 // whole vectors, whatever stands in the padding
                 for (to, from) in lanes_mut(to).iter_mut().zip(lanes(x)) {

@@ -33,7 +33,7 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-pub(crate) use batch::Batch;
+pub(crate) use batch::{Batch, BatchStep};
 pub(crate) use factors::{FactorRows, Growth};
 pub(crate) use inputs::Gathered;
 pub use optim::{Optimiser, Schedule, Towards};

@@ -451,6 +451,21 @@ impl<T: Scalar> Job for Outer<'_, T> {
                 }
             });
         }
+        if const { A::ROWS_IN_REGISTERS && size_of::<T>() == 4 } && ld / LANES == 3 && n_out <= NARROW {
+            return with_rule!(part, A, |rule| {
+                // inputs are summed by fours and move by threes, as below
+                for first in (0..n_in).step_by(INPUTS) {
+                    let (n, mut moved) = (INPUTS.min(n_in - first), 0);
+                    for from in (0..n).step_by(4) {
+                        A::call(SumFour { x: (x, first + from), u, sums: &mut sums.0.as_chunks_mut().0[from / 4] });
+                        let summed = (from + 4).min(n);
+                        let ready = if summed < n { summed / 3 * 3 } else { n };
+                        move_inputs::<T, A, _>(rule, &sums.0[moved..ready], 3, 3 * (first + moved), 3);
+                        moved = ready;
+                    }
+                }
+            });
+        }
         with_rule!(part, A, |rule| {
             // nine sums, three vectors and a number leave registers to spare; twelve sums would be kept in memory
             let mut j = 0;
@@ -613,6 +628,47 @@ fn sum_narrow<T: Scalar, A: Arch, W: Rows<T, A::V<T>>, const R: usize, const FOU
         for (out, four) in out[4 * q..].iter_mut().zip(tile.numbers().as_chunks::<4>().0) {
             out[2] = [four[0], four[1], four[2], four[3], T::ZERO, T::ZERO, T::ZERO, T::ZERO];
         }
+    }
+}
+
+/// As [`SumNarrow`], for four inputs, with registers of eight numbers: sixteen outputs in two of them, the others of two inputs at a
+/// time in one.
+struct SumFour<'a, T> {
+    x: (RowList<'a, T>, usize),
+    u: &'a [T],
+    sums: &'a mut [[Lanes<T>; COLUMNS]; 4],
+}
+
+impl<T: Scalar> Job for SumFour<'_, T> {
+    type Out = ();
+
+    #[inline(always)]
+    fn run<A: Arch>(self) {
+        let SumFour { x: (x, j), u, sums: out } = self;
+        let (mut sums, mut halves) = ([[A::zero::<T>(); 2]; 4], [A::zero::<T>(); 2]);
+        // bounds are checked here and not for every row; after the last input there may be other numbers
+        assert!(j + 4 <= x.len());
+        for (u, x) in lanes(u).as_chunks::<3>().0.iter().zip(x.iter()) {
+            let (x, own) = (&x[j..j + 4], [A::load(&u[0]), A::load(&u[1])]);
+            let last = A::load(&u[2]);
+            let last = A::join_halves(last, last);
+            for pair in 0..2 {
+                let x = [A::splat(x[2 * pair]), A::splat(x[2 * pair + 1])];
+                for k in 0..2 {
+                    for c in 0..2 {
+                        sums[2 * pair + k][c] = A::madd(x[k], own[c], sums[2 * pair + k][c]);
+                    }
+                }
+                halves[pair] = A::madd(A::either_half(x[0], x[1]), last, halves[pair]);
+            }
+        }
+        let [a, b, c, d] = out;
+        for (out, sums) in [(&mut *a, sums[0]), (&mut *b, sums[1]), (&mut *c, sums[2]), (&mut *d, sums[3])] {
+            A::store(sums[0], &mut out[0]);
+            A::store(sums[1], &mut out[1]);
+        }
+        A::store_halves(halves[0], &mut a[2], &mut b[2]);
+        A::store_halves(halves[1], &mut c[2], &mut d[2]);
     }
 }
 

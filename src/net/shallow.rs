@@ -8,9 +8,10 @@
 //! width² = inv²·Σ_i (δz_i/inv)²·Σ_j c_ji x_j² + Σ_i δy_i²·(c_offset,i + c_gain,i·x̂_i²) + s²·Σ_i c_output,i·h_i²
 //! ```
 
+use super::wide::WideLayer;
 use super::{Net, ROWS, Wide};
 use crate::linalg::scalar::Scalar;
-use crate::linalg::simd::{Arch, Rows, Tile, turn_back};
+use crate::linalg::simd::{Arch, Job, Rows, Tile, Vectors};
 
 impl Net {
     /// Whether the passes of this file can be used.
@@ -69,61 +70,63 @@ impl Net {
         out.numbers()
     }
 
-    /// For a step on the rows with e = weight·(f − reward): writes Σ_r e_r ∂f/∂z as rows (`ld` apart, as many as fit) and
-    /// adds the gradients of gain, offset and output to `sums`, lane by lane. z_1 is centred. Calls `meanwhile` once.
+    /// What the passes of all tiles of a batch share.
     #[inline(always)]
-    pub(super) fn shallow_train<T: Scalar, A: Arch, R: Rows<T, A::V<T>>>(
+    pub(super) fn shallow_begin<T: Scalar>(&self, rest: &[T], outputs: &mut [[T; 2]]) {
+        let ([gain, _], scale) = (self.norm(rest), self.output_scale::<T>());
+        for ((out, &w), &gain) in outputs.iter_mut().zip(&rest[self.output..]).zip(gain) {
+            *out = [scale * w, scale * w * gain];
+        }
+    }
+
+    /// For a step on the rows with e = weight·(f − reward): x̂, h, and what the way back needs of each row. z_1 is centred;
+    /// `outputs` are those of [`Net::shallow_begin`].
+    #[inline(always)]
+    pub(super) fn shallow_forth<T: Scalar, A: Arch, R: Rows<T, A::V<T>>>(
         &self,
         rest: &[T],
+        outputs: &[[T; 2]],
         (rewards, weights): (&Tile<T>, &Tile<T>),
         wide: &mut Wide<T>,
-        sums: [&mut [Tile<T>]; 3],
-        rows: &mut [T],
-        meanwhile: &mut impl FnMut(),
     ) {
-        let (m, n) = (self.config.width, rows.len() / self.ld);
-        let own = &mut wide.layers[0];
-        let inv_std = R::load(&own.inv_std);
-        let [gain, offset] = self.norm(rest);
-        let (output, normal, h) = (&wide.output[..m], &mut own.normal[..m], &mut own.h[..m]);
-        let zero = R::splat(T::ZERO);
-        let (mut f, mut sum, mut sum_both) = (zero, zero, zero);
-        for i in 0..m {
-            let scaled = R::load(&normal[i]).mul(inv_std);
-            let (gain, output) = (R::splat(gain[i]), R::splat(output[i]));
-            let y = gain.madd(scaled, R::splat(offset[i])).positive();
-            let delta_normal = y.where_positive(output).mul(gain);
-            f = output.madd(y, f);
-            sum = sum.add(delta_normal);
-            sum_both = delta_normal.madd(scaled, sum_both);
-            scaled.store(&mut normal[i]);
-            y.store(&mut h[i]);
+        let scales = [self.output_scale(), T::of(-self.inv_width)];
+        let forth = Forth { norm: self.norm(rest), outputs, rewards, weights, scales, wide };
+        if R::VECTORS == 2 {
+            A::call(Pass::<_, true>(forth));
+        } else {
+            A::call(Pass::<_, false>(forth));
         }
-        meanwhile();
-        let e = f.sub(R::load(rewards)).mul(R::load(weights));
-        let minus = e.mul(R::splat(T::of(-self.inv_width)));
-        let (mean, mean_both) = (sum.mul(minus), sum_both.mul(minus));
-        let mut units = Units {
-            normal: &*normal,
-            h: &*h,
-            vectors: [gain, output],
-            sums,
-            by_row: [e, e.mul(R::splat(self.output_scale())), mean, mean_both, inv_std],
-        };
-        let mut from = 0;
-        while from < m {
-            let mut four = [zero; 4];
-            if from + 4 <= m {
-                for k in 0..4 {
-                    four[k] = units.back::<A>(from + k);
-                }
-            } else {
-                for i in from..m {
-                    four[i - from] = units.back::<A>(i);
-                }
-            }
-            turn_back(four, &mut rows[from..], self.ld, n);
-            from += 4;
+    }
+
+    /// After [`Net::shallow_forth`] of tiles, of which the first `full` have more than eight rows: e·∂f/∂z of each row, into `delta_z`;
+    /// the gradients of gain, offset and output are added to `sums`, lane by lane, or are these if it is the first time (`set`).
+    #[inline(always)]
+    pub(super) fn shallow_back<T: Scalar, A: Arch>(
+        &self,
+        rest: &[T],
+        outputs: &[[T; 2]],
+        wide: &mut [Wide<T>],
+        full: usize,
+        sums: [&mut [Tile<T>]; 3],
+        mut set: bool,
+    ) {
+        let ([gain, _], [by_gain, by_offset, by_output]) = (self.norm(rest), sums);
+        let (full, last) = wide.split_at_mut(full);
+        let (threes, ones) = full.as_chunks_mut();
+        for wide in threes {
+            let sums = [&mut *by_gain, by_offset, by_output];
+            A::call(Pass::<_, true>(Back::<T, 3> { gain, outputs, wide, sums, set }));
+            set = false;
+        }
+        for wide in ones.as_chunks_mut().0 {
+            let sums = [&mut *by_gain, by_offset, by_output];
+            A::call(Pass::<_, true>(Back::<T, 1> { gain, outputs, wide, sums, set }));
+            set = false;
+        }
+        for wide in last.as_chunks_mut().0 {
+            let sums = [&mut *by_gain, by_offset, by_output];
+            A::call(Pass::<_, false>(Back::<T, 1> { gain, outputs, wide, sums, set }));
+            set = false;
         }
     }
 
@@ -135,32 +138,108 @@ impl Net {
     }
 }
 
-/// What the way back through a unit needs.
-struct Units<'a, T, R> {
-    normal: &'a [Tile<T>],
-    h: &'a [Tile<T>],
-    /// Gain and s·W_L.
-    vectors: [&'a [T]; 2],
-    sums: [&'a mut [Tile<T>]; 3],
-    /// e, s·e, −e·mean(δ̂), −e·mean(δ̂·x̂) and 1/√(var + ε).
-    by_row: [R; 5],
+/// A pass of sixteen rows, or of eight: a function of its own, whose registers are not those of the whole step.
+struct Pass<P, const SIXTEEN: bool>(P);
+
+struct Forth<'a, T> {
+    /// Gain and offset.
+    norm: [&'a [T]; 2],
+    outputs: &'a [[T; 2]],
+    rewards: &'a Tile<T>,
+    weights: &'a Tile<T>,
+    /// s and −1/m.
+    scales: [T; 2],
+    wide: &'a mut Wide<T>,
 }
 
-impl<T: Scalar, R: Copy> Units<'_, T, R> {
-    /// e·δz of unit i; its share of the gradients of the vectors goes into the sums.
+impl<T: Scalar, const SIXTEEN: bool> Job for Pass<Forth<'_, T>, SIXTEEN> {
+    type Out = ();
+
     #[inline(always)]
-    fn back<A: Arch>(&mut self, i: usize) -> R
-    where
-        R: Rows<T, A::V<T>>,
-    {
-        let ([gain, output], [e, scaled_e, mean, mean_both, inv_std]) = (self.vectors, self.by_row);
-        let (normal, h) = (R::load(&self.normal[i]), R::load(&self.h[i]));
-        let delta = h.where_positive(e.mul(R::splat(output[i])));
-        let [gain_sum, offset_sum, output_sum] = &mut self.sums;
-        delta.madd(normal, R::load(&gain_sum[i])).store(&mut gain_sum[i]);
-        delta.add(R::load(&offset_sum[i])).store(&mut offset_sum[i]);
-        scaled_e.madd(h, R::load(&output_sum[i])).store(&mut output_sum[i]);
-        normal.madd(mean_both, R::splat(gain[i]).madd(delta, mean)).mul(inv_std)
+    fn run<A: Arch>(self) {
+        if SIXTEEN { self.0.run::<A, A::Sixteen<T>>() } else { self.0.run::<A, Vectors<A, T, 1>>() }
+    }
+}
+
+impl<T: Scalar> Forth<'_, T> {
+    #[inline(always)]
+    fn run<A: Arch, R: Rows<T, A::V<T>>>(self) {
+        let Forth { norm: [gain, offset], outputs, rewards, weights, scales: [scale, minus_inv_m], wide } = self;
+        let Wide { layers, residuals, .. } = wide;
+        let WideLayer { normal, h, inv_std, sum, sum_both, .. } = &mut layers[0];
+        let inv_std = R::load(inv_std);
+        let zero = R::splat(T::ZERO);
+        let (mut f, mut all, mut both) = (zero, zero, zero);
+        let units = normal.iter_mut().zip(h).zip(gain).zip(offset).zip(outputs);
+        for ((((normal, h), &gain), &offset), &[output, output_gain]) in units {
+            let scaled = R::load(normal).mul(inv_std);
+            let y = R::splat(gain).madd(scaled, R::splat(offset)).positive();
+            let delta_normal = y.where_positive(R::splat(output_gain));
+            f = R::splat(output).madd(y, f);
+            all = all.add(delta_normal);
+            both = delta_normal.madd(scaled, both);
+            scaled.store(normal);
+            y.store(h);
+        }
+        let e = f.sub(R::load(rewards)).mul(R::load(weights));
+        let minus = e.mul(R::splat(minus_inv_m));
+        e.store(&mut residuals[0]);
+        e.mul(R::splat(scale)).store(&mut residuals[1]);
+        all.mul(minus).store(sum);
+        both.mul(minus).store(sum_both);
+    }
+}
+
+/// The way back of N tiles, unit by unit: sums over their rows stay in registers.
+struct Back<'a, T, const N: usize> {
+    gain: &'a [T],
+    outputs: &'a [[T; 2]],
+    wide: &'a mut [Wide<T>; N],
+    /// Of gain, offset and output; they begin here if `set`.
+    sums: [&'a mut [Tile<T>]; 3],
+    set: bool,
+}
+
+impl<T: Scalar, const N: usize, const SIXTEEN: bool> Job for Pass<Back<'_, T, N>, SIXTEEN> {
+    type Out = ();
+
+    #[inline(always)]
+    fn run<A: Arch>(self) {
+        if SIXTEEN { self.0.run::<A, A::Sixteen<T>>() } else { self.0.run::<A, Vectors<A, T, 1>>() }
+    }
+}
+
+impl<T: Scalar, const N: usize> Back<'_, T, N> {
+    #[inline(always)]
+    fn run<A: Arch, R: Rows<T, A::V<T>>>(self) {
+        let Back { gain, outputs, wide, sums: [by_gain, by_offset, by_output], set } = self;
+        let m = gain.len();
+        // all slices of one length, so that no unit is checked
+        let (outputs, by_gain) = (&outputs[..m], &mut by_gain[..m]);
+        let (by_offset, by_output) = (&mut by_offset[..m], &mut by_output[..m]);
+        let mut tiles = wide.each_mut().map(|wide| {
+            let Wide { layers, residuals, .. } = wide;
+            let WideLayer { normal, h, delta_z, inv_std, sum, sum_both, .. } = &mut layers[0];
+            let by_row = [&residuals[0], &residuals[1], sum, sum_both, inv_std];
+            (&normal[..m], &h[..m], &mut delta_z[..m], by_row)
+        });
+        let start = |sum: &Tile<T>| if set { R::splat(T::ZERO) } else { R::load(sum) };
+        for i in 0..m {
+            let (gain, output) = (R::splat(gain[i]), R::splat(outputs[i][0]));
+            let mut sums = [start(&by_gain[i]), start(&by_offset[i]), start(&by_output[i])];
+            for (normal, h, delta_z, [e, scaled_e, mean, mean_both, inv_std]) in &mut tiles {
+                let (normal, h) = (R::load(&normal[i]), R::load(&h[i]));
+                let delta = h.where_positive(output.mul(R::load(e)));
+                sums[0] = delta.madd(normal, sums[0]);
+                sums[1] = sums[1].add(delta);
+                sums[2] = h.madd(R::load(scaled_e), sums[2]);
+                let centred = normal.madd(R::load(mean_both), gain.madd(delta, R::load(mean)));
+                centred.mul(R::load(inv_std)).store(&mut delta_z[i]);
+            }
+            sums[0].store(&mut by_gain[i]);
+            sums[1].store(&mut by_offset[i]);
+            sums[2].store(&mut by_output[i]);
+        }
     }
 }
 
@@ -169,7 +248,7 @@ mod tests {
     use super::super::{Init, NetConfig, Params};
     use super::*;
     use crate::data::{Encoding, Layout};
-    use crate::linalg::simd::{Job, LANES, Portable, Vectors, dispatch};
+    use crate::linalg::simd::{LANES, Portable, dispatch};
     use crate::seed::Seed;
     use rand::RngExt;
 

@@ -11,7 +11,7 @@
 use super::Net;
 use crate::linalg::scalar::Scalar;
 use crate::linalg::simd::{
-    Arch, Job, LANES, RowList, Rows, Scattered, Tile, Vectors, fours, many_registers, turn_back,
+    Arch, Job, LANES, RowList, Rows, Scattered, Tile, Vectors, fours, many_registers, pieces, turn_back,
 };
 use crate::linalg::turn::{turn_all, turn_in, turn_rows};
 
@@ -28,6 +28,8 @@ pub(crate) struct Wide<T> {
     /// Σ c·x of each unit.
     pub(super) product: Vec<Tile<T>>,
     pub(super) f: Tile<T>,
+    /// Of the rows of a batch: e, and s·e.
+    pub(super) residuals: [Tile<T>; 2],
     /// s·W_L, set by [`Net::wide_begin`].
     pub(super) output: Vec<T>,
 }
@@ -37,8 +39,10 @@ pub(crate) struct Wide<T> {
 pub(super) struct WideLayer<T> {
     /// z before, h after [`Net::wide_pass`].
     pub(super) h: Vec<Tile<T>>,
-    /// Σ z over the units; unused without layer norm.
+    /// Σ z over the units, then what `shallow.rs` makes of Σ δ̂; unused without layer norm.
     pub(super) sum: Tile<T>,
+    /// What `shallow.rs` makes of Σ δ̂·x̂.
+    pub(super) sum_both: Tile<T>,
     /// x̂; unused without layer norm.
     pub(super) normal: Vec<Tile<T>>,
     pub(super) inv_std: Tile<T>,
@@ -62,6 +66,7 @@ impl<T: Scalar> Wide<T> {
         let layer = WideLayer {
             h: tiles(m),
             sum: Tile::ZERO,
+            sum_both: Tile::ZERO,
             normal: tiles(normed),
             inv_std: Tile::ZERO,
             delta_y: tiles(m),
@@ -73,6 +78,7 @@ impl<T: Scalar> Wide<T> {
             squares: tiles(if net.is_tall() { m } else { net.n_in.max(m) }),
             product: tiles(m),
             f: Tile::ZERO,
+            residuals: [Tile::ZERO; 2],
             output: vec![T::ZERO; m],
         }
     }
@@ -94,8 +100,13 @@ impl<T: Scalar> Wide<T> {
     #[inline(always)]
     pub(super) fn set_inputs<A: Arch, R: Rows<T, A::V<T>>>(&mut self, inputs: RowList<'_, T>) {
         let rows = Scattered::new(inputs);
-        for (at, tiles) in self.input.chunks_mut(4).enumerate() {
+        let (whole, last) = self.input.as_chunks_mut::<4>();
+        let n = whole.len();
+        for (at, tiles) in whole.iter_mut().enumerate() {
             turn_in::<T, A, R>(rows.fours(4 * at), tiles);
+        }
+        if !last.is_empty() {
+            turn_in::<T, A, R>(rows.fours(4 * n), last);
         }
     }
 
@@ -150,13 +161,16 @@ pub(super) fn rows_to_units<T: Scalar, A: Arch, R: Rows<T, A::V<T>>>(
 /// zero; further padding is left as it is.
 #[inline(always)]
 pub(super) fn units_to_rows<T: Scalar, A: Arch, R: Rows<T, A::V<T>>>(units: &[Tile<T>], rows: &mut [T], ld: usize) {
-    let n = rows.len() / ld;
-    for (at, units) in units.chunks(4).enumerate() {
+    let (n, (fours, last)) = (rows.len() / ld, units.as_chunks());
+    for (at, [a, b, c, d]) in fours.iter().enumerate() {
+        turn_back([R::load(a), R::load(b), R::load(c), R::load(d)], &mut rows[4 * at..], ld, n);
+    }
+    if !last.is_empty() {
         let mut four = [R::splat(T::ZERO); 4];
-        for (v, unit) in four.iter_mut().zip(units) {
+        for (v, unit) in four.iter_mut().zip(last) {
             *v = R::load(unit);
         }
-        turn_back(four, &mut rows[4 * at..], ld, n);
+        turn_back(four, &mut rows[4 * fours.len()..], ld, n);
     }
 }
 
@@ -276,11 +290,8 @@ fn sums<T: Scalar, A: Arch, R: Rows<T, A::V<T>>, const B: usize, const TRANSPOSE
             }
         }
     } else {
-        // chunks of one length, so that the bounds are checked once and not for every input
-        assert!(start + B <= ld && x.len() <= w.len() / ld);
-        for (x, w) in x.iter().zip(w.chunks_exact(ld)) {
+        for (x, w) in x.iter().zip(pieces::<B, T>(w, ld, start, x.len())) {
             let x = R::load(x);
-            let w = &w[start..start + B];
             for b in 0..B {
                 sums[b] = R::splat(w[b]).madd(x, sums[b]);
             }

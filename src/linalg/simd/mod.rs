@@ -13,7 +13,7 @@ pub(crate) mod x86;
 
 use super::scalar::Scalar;
 use crate::error::Error;
-pub(crate) use rows::{RowList, Rows, Scattered, Tile, Vectors, columns, fours, turn_back};
+pub(crate) use rows::{RowList, Rows, Scattered, Tile, Vectors, columns, fours, pieces, turn_back};
 #[cfg(target_arch = "x86_64")]
 use x86::Registers;
 
@@ -91,6 +91,8 @@ pub trait Arch: 'static {
 
     /// The lower halves of a and b, side by side.
     fn join_halves<T: Scalar>(a: Self::V<T>, b: Self::V<T>) -> Self::V<T>;
+    /// The lower half of a, then the upper half of b.
+    fn either_half<T: Scalar>(a: Self::V<T>, b: Self::V<T>) -> Self::V<T>;
     /// Writes the halves of v over the lower halves of a and b, whose upper halves stay.
     fn store_halves<T: Scalar>(v: Self::V<T>, a: &mut Lanes<T>, b: &mut Lanes<T>);
 
@@ -209,6 +211,10 @@ impl<const FUSED: bool> Arch for Arrays<FUSED> {
         each(|l| if l < HALF { a[l] } else { b[l - HALF] })
     }
     #[inline(always)]
+    fn either_half<T: Scalar>(a: Lanes<T>, b: Lanes<T>) -> Lanes<T> {
+        each(|l| if l < HALF { a[l] } else { b[l] })
+    }
+    #[inline(always)]
     fn store_halves<T: Scalar>(v: Lanes<T>, a: &mut Lanes<T>, b: &mut Lanes<T>) {
         a[..HALF].copy_from_slice(&v[..HALF]);
         b[..HALF].copy_from_slice(&v[HALF..]);
@@ -308,6 +314,10 @@ macro_rules! arch {
             #[inline(always)]
             fn join_halves<T: Scalar>(a: Self::V<T>, b: Self::V<T>) -> Self::V<T> {
                 <T as Registers<Self>>::join_halves(a, b)
+            }
+            #[inline(always)]
+            fn either_half<T: Scalar>(a: Self::V<T>, b: Self::V<T>) -> Self::V<T> {
+                <T as Registers<Self>>::either_half(a, b)
             }
             #[inline(always)]
             fn store_halves<T: Scalar>(v: Self::V<T>, a: &mut Lanes<T>, b: &mut Lanes<T>) {

@@ -44,8 +44,18 @@ pub trait Rows<T, V>: Copy {
     /// Vectors of eight rows.
     const VECTORS: usize;
     fn splat(v: T) -> Self;
-    fn load(from: &Tile<T>) -> Self;
-    fn store(self, to: &mut Tile<T>);
+    /// From vector PART of a tile on.
+    fn load_part<const PART: usize>(from: &Tile<T>) -> Self;
+    /// Over a tile, from its vector PART on.
+    fn store_part<const PART: usize>(self, to: &mut Tile<T>);
+    #[inline(always)]
+    fn load(from: &Tile<T>) -> Self {
+        Self::load_part::<0>(from)
+    }
+    #[inline(always)]
+    fn store(self, to: &mut Tile<T>) {
+        self.store_part::<0>(to);
+    }
     fn add(self, b: Self) -> Self;
     fn sub(self, b: Self) -> Self;
     fn mul(self, b: Self) -> Self;
@@ -109,6 +119,12 @@ impl<'a, T> RowList<'a, T> {
         self.len
     }
 
+    /// How many there are.
+    #[inline(always)]
+    pub(crate) fn n(&self) -> usize {
+        self.starts.len()
+    }
+
     #[inline(always)]
     fn at(&self, start: usize) -> &'a [T] {
         // SAFETY: `start` is one of `starts`, after which `new` has found `len` numbers.
@@ -139,6 +155,28 @@ impl<'a, T> RowList<'a, T> {
         let first = self.starts.first().map_or(0, |&first| first);
         &self.numbers[first..first + self.starts.len() * self.len]
     }
+}
+
+impl<'a> RowList<'a, f32> {
+    /// The same rows, if T is their type of numbers.
+    #[inline(always)]
+    pub(crate) fn same<T: Scalar>(self) -> Option<RowList<'a, T>> {
+        let RowList { numbers, len, starts } = self;
+        T::same(numbers).map(|numbers| RowList { numbers, len, starts })
+    }
+}
+
+/// N numbers of each of `n` rows that lie `stride` apart, from number `at` of a row on.
+#[inline(always)]
+pub(crate) fn pieces<const N: usize, T>(
+    rows: &[T],
+    stride: usize,
+    at: usize,
+    n: usize,
+) -> impl Iterator<Item = &[T; N]> {
+    assert!(at + N <= stride && n * stride <= rows.len());
+    // SAFETY: by the line above, N numbers from number `at` of each row on are within `rows`.
+    (0..n).map(move |row| unsafe { &*rows.as_ptr().add(row * stride + at).cast() })
 }
 
 /// Up to sixteen rows of a list, a row for each lane; lanes without a row repeat the first one.
@@ -208,12 +246,12 @@ macro_rules! vectors {
                 Vectors([A::splat(v); $n])
             }
             #[inline(always)]
-            fn load(from: &Tile<T>) -> Self {
-                Vectors([$(A::load(&from.0[$k])),+])
+            fn load_part<const PART: usize>(from: &Tile<T>) -> Self {
+                Vectors([$(A::load(&from.0[PART + $k])),+])
             }
             #[inline(always)]
-            fn store(self, to: &mut Tile<T>) {
-                $(A::store(self.0[$k], &mut to.0[$k]);)+
+            fn store_part<const PART: usize>(self, to: &mut Tile<T>) {
+                $(A::store(self.0[$k], &mut to.0[PART + $k]);)+
             }
             #[inline(always)]
             fn add(self, b: Self) -> Self {

@@ -23,6 +23,7 @@ pub trait Registers<A>: Sized {
     fn where_positive(condition: Self::V, a: Self::V) -> Self::V;
     fn load_f32(from: &Lanes<f32>) -> Self::V;
     fn join_halves(a: Self::V, b: Self::V) -> Self::V;
+    fn either_half(a: Self::V, b: Self::V) -> Self::V;
     fn store_halves(v: Self::V, a: &mut Lanes<Self>, b: &mut Lanes<Self>);
     fn transpose(rows: [Self::V; LANES]) -> [Self::V; LANES];
     fn turn(rows: [&[Self; 4]; LANES]) -> [Self::V; 4];
@@ -103,6 +104,10 @@ macro_rules! single {
             #[inline(always)]
             fn join_halves(a: __m256, b: __m256) -> __m256 {
                 unsafe { _mm256_insertf128_ps::<1>(a, _mm256_castps256_ps128(b)) }
+            }
+            #[inline(always)]
+            fn either_half(a: __m256, b: __m256) -> __m256 {
+                unsafe { _mm256_blend_ps::<0xF0>(a, b) }
             }
             #[inline(always)]
             fn store_halves(v: __m256, a: &mut Lanes<f32>, b: &mut Lanes<f32>) {
@@ -190,11 +195,13 @@ impl Rows<f32, __m256> for Sixteen {
         Sixteen(unsafe { _mm512_set1_ps(v) })
     }
     #[inline(always)]
-    fn load(from: &Tile<f32>) -> Self {
+    fn load_part<const PART: usize>(from: &Tile<f32>) -> Self {
+        const { assert!(PART == 0, "a tile has sixteen rows") }
         Sixteen(unsafe { _mm512_load_ps(from.0.as_flattened().as_ptr()) })
     }
     #[inline(always)]
-    fn store(self, to: &mut Tile<f32>) {
+    fn store_part<const PART: usize>(self, to: &mut Tile<f32>) {
+        const { assert!(PART == 0, "a tile has sixteen rows") }
         unsafe { _mm512_store_ps(to.0.as_flattened_mut().as_mut_ptr(), self.0) }
     }
     #[inline(always)]
@@ -383,6 +390,10 @@ impl Registers<Avx2> for f64 {
         (a.0, b.0)
     }
     #[inline(always)]
+    fn either_half(a: Pair, b: Pair) -> Pair {
+        (a.0, b.1)
+    }
+    #[inline(always)]
     fn store_halves(v: Pair, a: &mut Lanes<f64>, b: &mut Lanes<f64>) {
         unsafe {
             _mm256_storeu_pd(a.as_mut_ptr(), v.0);
@@ -489,6 +500,10 @@ impl Registers<Avx512> for f64 {
     #[inline(always)]
     fn join_halves(a: __m512d, b: __m512d) -> __m512d {
         unsafe { _mm512_insertf64x4::<1>(a, _mm512_castpd512_pd256(b)) }
+    }
+    #[inline(always)]
+    fn either_half(a: __m512d, b: __m512d) -> __m512d {
+        unsafe { _mm512_mask_blend_pd(0xF0, a, b) }
     }
     #[inline(always)]
     fn store_halves(v: __m512d, a: &mut Lanes<f64>, b: &mut Lanes<f64>) {
