@@ -63,6 +63,11 @@ impl<T: Scalar> Panels<T> {
         self.n_rows
     }
 
+    /// What it takes of the memory.
+    pub(crate) fn bytes(&self) -> usize {
+        size_of_val(&self.coefficients[..])
+    }
+
     /// Number of panels.
     pub(crate) fn len(&self) -> usize {
         self.starts.len() - 1

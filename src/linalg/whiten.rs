@@ -44,6 +44,11 @@ impl<T: Scalar> Whitener<T> {
         self.tile_len() / LANES
     }
 
+    /// Whether half of a first cache of 32 kB holds L⁻¹.
+    pub(crate) fn is_small(&self) -> bool {
+        self.inverse.bytes() <= 1 << 14
+    }
+
     /// Rows that [`Whitener::rows_at_once`] gives at most.
     pub(crate) const MAX_ROWS_AT_ONCE: usize = 128;
 

@@ -160,7 +160,8 @@ impl<T: Whitened> RewardModel for Fitted<T> {
 
     fn estimate_rounds(&self, contexts: &Contexts, rounds: Range<usize>, mean: &mut [f64], width: &mut [f64]) {
         let whitener = &self.blocks[0].1;
-        let rows = whitener.rows_at_once();
+        // memory is read while a tile is whitened, unless L⁻¹ is so large that some tiles have to share it
+        let rows = if whitener.is_small() { Whitener::<T>::ROWS } else { whitener.rows_at_once() };
         let mut tiles = vec![Tile::ZERO; rows / Whitener::<T>::ROWS * whitener.tile_vectors() / 2];
         let mut norms = vec![0.0; rows];
         for group in &row_groups(contexts, rounds, self.layout.encoding == Encoding::Disjoint) {
@@ -205,6 +206,9 @@ impl Whitened for f64 {
     }
 }
 
+/// A tile is asked for so many tiles ahead of its use.
+const AHEAD: usize = 2;
+
 /// Scores a group, a lane per row.
 struct Score<'a, T> {
     fitted: &'a Fitted<T>,
@@ -222,10 +226,12 @@ impl<T: Whitened> Job for Score<'_, T> {
     fn run<A: Arch>(self) {
         let per_tile = Whitener::<T>::ROWS;
         let (theta, whitener) = &self.fitted.blocks[self.fitted.layout.block(self.group.action)];
-        for rows in self.group.rows().chunks(self.norms.len()) {
+        let (all, mut ahead) = (self.group.rows(), AHEAD * per_tile);
+        for rows in all.chunks(self.norms.len()) {
             let tiles = self.tiles.chunks_exact_mut(whitener.tile_vectors() / 2);
-            for ((own, tile), number) in rows.chunks(per_tile).zip(tiles).zip(2..) {
-                rows.part((number * per_tile).min(rows.len()), per_tile).prefetch();
+            for (own, tile) in rows.chunks(per_tile).zip(tiles) {
+                all.part(ahead.min(all.len()), per_tile).prefetch();
+                ahead += per_tile;
                 T::set::<A>(own, theta.len(), tile);
                 let mut means = [[0.0; LANES]; 2];
                 for (c, mean) in means.iter_mut().enumerate().take(per_tile / LANES) {
