@@ -1,7 +1,7 @@
 """LinLCB and KernLCB with scikit-learn, scipy and numpy.
 
 `sklearn` is `GaussianProcessRegressor` with the kernel fixed: its posterior mean and standard deviation with noise 0.1 are
-KernLCB's mean and width. `numpy` is written by hand with BLAS in mind; `numpy-log` reads the whole log in one matrix
+KernLCB's mean and width; `BayesianRidge` with LinLCB's posterior. `numpy` is written by hand with BLAS in mind; `numpy-log` reads the whole log in one matrix
 product, which needs all of it beforehand: the least any program in f64 can do about it, and not online.
 """
 
@@ -13,6 +13,7 @@ from common import LAMBDA, Case
 from scipy.linalg import blas, cho_factor, cho_solve, cholesky, solve_triangular
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF
+from sklearn.linear_model import BayesianRidge
 
 sklearn.set_config(assume_finite=True)  # both sides trust data that was checked at the door
 
@@ -137,12 +138,24 @@ def linear_score(a):
     return Case(lambda n: in_chunks(score, n, LINEAR_CHUNK), len(test), 1 / len(test), "rows")
 
 
+def linear_sklearn(a):
+    """`BayesianRidge.predict(return_std=True)` with the posterior of LinLCB: what it would fit itself are λ and the noise."""
+    factor, theta = linear_fit(a)
+    model = BayesianRidge(fit_intercept=False)
+    model.coef_, model.intercept_ = theta, 0.0
+    model.sigma_, model.alpha_ = cho_solve(factor, np.eye(len(theta))), np.inf
+    test = a["x_test"].astype(np.float64)
+    predict = lambda rows: model.predict(test[rows], return_std=True)
+    return Case(lambda n: in_chunks(predict, n, LINEAR_CHUNK), len(test), 1 / len(test), "rows")
+
+
 SIDES = {
     ("kernel-score", "sklearn"): kernel_sklearn,
     ("kernel-score", "numpy"): kernel_numpy,
     ("kernel-score-disjoint", "sklearn"): kernel_sklearn_disjoint,
     ("linear-observe", "numpy"): linear_observe,
     ("linear-observe", "numpy-log"): linear_observe_log,
+    ("linear-score", "sklearn"): linear_sklearn,
     ("linear-score", "numpy"): linear_score,
 }
 

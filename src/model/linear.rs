@@ -127,7 +127,7 @@ impl Learner for Linear {
             Ok((theta, factor.inverse()))
         };
         let blocks = self.blocks.iter_mut().map(fit).collect::<Result<Vec<_>, Error>>()?;
-        let safe = blocks.iter().all(|(_, inverse)| (d + 2) as f64 * ROUNDING * inverse.condition <= SINGLE_LIMIT);
+        let safe = blocks.iter().all(|(_, inverse)| (d + 4) as f64 * ROUNDING * inverse.condition <= SINGLE_LIMIT);
         Ok(match self.precision.is_single(safe) {
             true => Arc::new(Fitted::<f32>::new(self.layout, blocks)),
             false => Arc::new(Fitted::<f64>::new(self.layout, blocks)),
@@ -160,8 +160,7 @@ impl<T: Whitened> RewardModel for Fitted<T> {
 
     fn estimate_rounds(&self, contexts: &Contexts, rounds: Range<usize>, mean: &mut [f64], width: &mut [f64]) {
         let whitener = &self.blocks[0].1;
-        // memory is read while a tile is whitened, unless L⁻¹ is so large that some tiles have to share it
-        let rows = if whitener.is_small() { Whitener::<T>::ROWS } else { whitener.rows_at_once() };
+        let rows = whitener.rows_at_once();
         let mut tiles = vec![Tile::ZERO; rows / Whitener::<T>::ROWS * whitener.tile_vectors() / 2];
         let mut norms = vec![0.0; rows];
         for group in &row_groups(contexts, rounds, self.layout.encoding == Encoding::Disjoint) {
@@ -226,18 +225,26 @@ impl<T: Whitened> Job for Score<'_, T> {
     fn run<A: Arch>(self) {
         let per_tile = Whitener::<T>::ROWS;
         let (theta, whitener) = &self.fitted.blocks[self.fitted.layout.block(self.group.action)];
-        let (all, mut ahead) = (self.group.rows(), AHEAD * per_tile);
+        let (all, mut ahead, small) = (self.group.rows(), AHEAD * per_tile, whitener.is_small());
         for rows in all.chunks(self.norms.len()) {
             let tiles = self.tiles.chunks_exact_mut(whitener.tile_vectors() / 2);
             for (own, tile) in rows.chunks(per_tile).zip(tiles) {
                 all.part(ahead.min(all.len()), per_tile).prefetch();
                 ahead += per_tile;
                 T::set::<A>(own, theta.len(), tile);
-                let mut means = [[0.0; LANES]; 2];
+                let (tile, mut means) = (Tile::vectors(tile), [[0.0; LANES]; 2]);
                 for (c, mean) in means.iter_mut().enumerate().take(per_tile / LANES) {
-                    A::store(mean_of::<T, A>(theta, Tile::vectors(tile), per_tile / LANES, c), mean);
+                    A::store(mean_of::<T, A>(theta, tile, per_tile / LANES, c), mean);
                 }
                 own.put(means.as_flattened(), self.mean);
+                if small {
+                    let mut widths = [[T::ZERO; LANES]; 2];
+                    whitener.lengths_in::<A>(tile, &mut widths);
+                    own.put(widths.as_flattened(), self.width);
+                }
+            }
+            if small {
+                continue;
             }
             let n_tiles = rows.len().div_ceil(per_tile);
             let norms = &mut self.norms[..n_tiles * per_tile];

@@ -75,8 +75,9 @@ pub(crate) fn prefetch<T>(slice: &[T]) {
 /// As [`prefetch`], for all cache lines of 64 bytes, and into the first cache.
 #[inline(always)]
 pub(crate) fn prefetch_all(slice: &[f32]) {
-    slice.chunks(16).for_each(|line| prefetch_line::<f32, true>(&line[0]));
-    slice.last().into_iter().for_each(prefetch_line::<f32, true>);
+    let (lines, rest) = slice.as_chunks::<16>();
+    lines.iter().for_each(|line| prefetch_line::<f32, true>(&line[0]));
+    rest.first().into_iter().chain(slice.last()).for_each(prefetch_line::<f32, true>);
 }
 
 /// Asks for the cache line in which something begins, into the first cache.
