@@ -70,7 +70,7 @@ impl Net {
         out.numbers()
     }
 
-    /// What the passes of all tiles of a batch share.
+    /// What the passes of all tiles of a batch share: s·W_L of each unit, and that times its gain.
     #[inline(always)]
     pub(super) fn shallow_begin<T: Scalar>(&self, rest: &[T], outputs: &mut [[T; 2]]) {
         let ([gain, _], scale) = (self.norm(rest), self.output_scale::<T>());
@@ -223,10 +223,12 @@ impl<T: Scalar, const N: usize> Back<'_, T, N> {
             let by_row = [&residuals[0], &residuals[1], sum, sum_both, inv_std];
             (&normal[..m], &h[..m], &mut delta_z[..m], by_row)
         });
-        let start = |sum: &Tile<T>| if set { R::splat(T::ZERO) } else { R::load(sum) };
         for i in 0..m {
             let (gain, output) = (R::splat(gain[i]), R::splat(outputs[i][0]));
-            let mut sums = [start(&by_gain[i]), start(&by_offset[i]), start(&by_output[i])];
+            let mut sums = [R::splat(T::ZERO); 3];
+            if !set {
+                sums = [R::load(&by_gain[i]), R::load(&by_offset[i]), R::load(&by_output[i])];
+            }
             for (normal, h, delta_z, [e, scaled_e, mean, mean_both, inv_std]) in &mut tiles {
                 let (normal, h) = (R::load(&normal[i]), R::load(&h[i]));
                 let delta = h.where_positive(output.mul(R::load(e)));

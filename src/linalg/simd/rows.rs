@@ -44,18 +44,8 @@ pub trait Rows<T, V>: Copy {
     /// Vectors of eight rows.
     const VECTORS: usize;
     fn splat(v: T) -> Self;
-    /// From vector PART of a tile on.
-    fn load_part<const PART: usize>(from: &Tile<T>) -> Self;
-    /// Over a tile, from its vector PART on.
-    fn store_part<const PART: usize>(self, to: &mut Tile<T>);
-    #[inline(always)]
-    fn load(from: &Tile<T>) -> Self {
-        Self::load_part::<0>(from)
-    }
-    #[inline(always)]
-    fn store(self, to: &mut Tile<T>) {
-        self.store_part::<0>(to);
-    }
+    fn load(from: &Tile<T>) -> Self;
+    fn store(self, to: &mut Tile<T>);
     fn add(self, b: Self) -> Self;
     fn sub(self, b: Self) -> Self;
     fn mul(self, b: Self) -> Self;
@@ -174,7 +164,7 @@ pub(crate) fn pieces<const N: usize, T>(
     at: usize,
     n: usize,
 ) -> impl Iterator<Item = &[T; N]> {
-    assert!(at + N <= stride && n * stride <= rows.len());
+    assert!(N <= stride && at <= stride - N && n.checked_mul(stride).is_some_and(|end| end <= rows.len()));
     // SAFETY: by the line above, N numbers from number `at` of each row on are within `rows`.
     (0..n).map(move |row| unsafe { &*rows.as_ptr().add(row * stride + at).cast() })
 }
@@ -246,12 +236,12 @@ macro_rules! vectors {
                 Vectors([A::splat(v); $n])
             }
             #[inline(always)]
-            fn load_part<const PART: usize>(from: &Tile<T>) -> Self {
-                Vectors([$(A::load(&from.0[PART + $k])),+])
+            fn load(from: &Tile<T>) -> Self {
+                Vectors([$(A::load(&from.0[$k])),+])
             }
             #[inline(always)]
-            fn store_part<const PART: usize>(self, to: &mut Tile<T>) {
-                $(A::store(self.0[$k], &mut to.0[PART + $k]);)+
+            fn store(self, to: &mut Tile<T>) {
+                $(A::store(self.0[$k], &mut to.0[$k]);)+
             }
             #[inline(always)]
             fn add(self, b: Self) -> Self {

@@ -195,13 +195,11 @@ impl Rows<f32, __m256> for Sixteen {
         Sixteen(unsafe { _mm512_set1_ps(v) })
     }
     #[inline(always)]
-    fn load_part<const PART: usize>(from: &Tile<f32>) -> Self {
-        const { assert!(PART == 0, "a tile has sixteen rows") }
+    fn load(from: &Tile<f32>) -> Self {
         Sixteen(unsafe { _mm512_load_ps(from.0.as_flattened().as_ptr()) })
     }
     #[inline(always)]
-    fn store_part<const PART: usize>(self, to: &mut Tile<f32>) {
-        const { assert!(PART == 0, "a tile has sixteen rows") }
+    fn store(self, to: &mut Tile<f32>) {
         unsafe { _mm512_store_ps(to.0.as_flattened_mut().as_mut_ptr(), self.0) }
     }
     #[inline(always)]
