@@ -142,7 +142,7 @@ def linear_sklearn(a):
     """`BayesianRidge.predict(return_std=True)` with the posterior of LinLCB: what it would fit itself are λ and the noise."""
     factor, theta = linear_fit(a)
     model = BayesianRidge(fit_intercept=False)
-    model.coef_, model.intercept_ = theta, 0.0
+    model.coef_, model.intercept_, model.X_offset_ = theta, 0.0, np.zeros(len(theta))
     model.sigma_, model.alpha_ = cho_solve(factor, np.eye(len(theta))), np.inf
     test = a["x_test"].astype(np.float64)
     predict = lambda rows: model.predict(test[rows], return_std=True)
