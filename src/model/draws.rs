@@ -1,7 +1,7 @@
 //! Which rounds a step of B-mode learns from: a batch is drawn from all rounds so far, uniformly and with replacement.
 //!
-//! Batch k belongs to round ⌊k / steps⌋ + 1, so what it is drawn from is known before that round is here: it is drawn a few
-//! rounds at a time during the step before, so that their memory can be on its way.
+//! Batch k belongs to round ⌊k / steps⌋ + 1, so what it is drawn from is known before that round is here: it is drawn a step
+//! ahead, so that its memory can be on its way.
 
 use rand::Rng;
 
@@ -15,17 +15,17 @@ pub(super) struct Draws {
     steps: usize,
     now: Vec<u32>,
     next: Vec<u32>,
-    /// The number of the next batch, how many rounds it is drawn from, and how many of it are drawn.
+    /// The number of the next batch.
     number: usize,
-    n: usize,
-    drawn: usize,
 }
 
 impl Draws {
     /// Before the step with this number, counted from 0, of batches of that size.
     pub(super) fn new(mut stream: Stream, (steps, size): (usize, usize), number: usize) -> Self {
         (0..number * size).for_each(|_| _ = stream.next_u64());
-        Draws { stream, steps, now: vec![0; size], next: vec![0; size], number, n: number / steps + 1, drawn: 0 }
+        let mut draws = Draws { stream, steps, now: vec![0; size], next: vec![0; size], number };
+        draws.draw();
+        draws
     }
 
     /// This step's batch.
@@ -34,26 +34,25 @@ impl Draws {
         &self.now
     }
 
-    /// On to the next step's batch.
-    pub(super) fn turn(&mut self) {
-        self.draw(usize::MAX);
-        std::mem::swap(&mut self.now, &mut self.next);
-        (self.number, self.drawn) = (self.number + 1, 0);
-        self.n = self.number / self.steps + 1;
+    /// The next step's batch; it may have rounds that are not here yet.
+    #[inline(always)]
+    pub(super) fn next(&self) -> &[u32] {
+        &self.next
     }
 
-    /// Draws so many more rounds of the next batch, if it still lacks them; returns these.
-    #[inline(always)]
-    pub(super) fn draw(&mut self, rounds: usize) -> &[u32] {
-        let (n, rest) = (self.n, &mut self.next[self.drawn..]);
-        let own = rest.len().min(rounds);
-        let own = &mut rest[..own];
-        for i in &mut *own {
+    /// On to the next step.
+    pub(super) fn turn(&mut self) {
+        std::mem::swap(&mut self.now, &mut self.next);
+        self.number += 1;
+        self.draw();
+    }
+
+    fn draw(&mut self) {
+        let n = (self.number / self.steps + 1) as u128;
+        for i in &mut self.next {
             // ⌊u·n/2⁶⁴⌋: off from uniform by at most n/2⁶⁴
-            *i = ((u128::from(self.stream.next_u64()) * n as u128) >> 64) as u32;
+            *i = ((u128::from(self.stream.next_u64()) * n) >> 64) as u32;
         }
-        self.drawn += own.len();
-        own
     }
 
     /// A batch of one's own in place of this step's.
@@ -72,7 +71,7 @@ mod tests {
         Seed::new(3).stream("batches")
     }
 
-    /// However much was drawn in between, and also from any step on, batches are those drawn one after another.
+    /// Batches are those drawn one after another, also from any step on, and are known a step ahead.
     #[test]
     fn batches_are_drawn_one_after_another_from_the_rounds_so_far() {
         let (steps, size) = (3, 5);
@@ -87,9 +86,7 @@ mod tests {
             let mut draws = Draws::new(stream(), (steps, size), first);
             for (k, want) in all.iter().enumerate().skip(first).take(12) {
                 draws.turn();
-                assert_eq!(draws.now(), want);
-                let parts: Vec<u32> = (0..k % 4).flat_map(|pause| draws.draw(pause).to_vec()).collect();
-                assert_eq!(parts, all[k + 1][..parts.len()]);
+                assert_eq!((draws.now(), draws.next()), (&want[..], &all[k + 1][..]));
             }
         }
         assert!(all.iter().flatten().any(|&i| i > 3), "later batches know later rounds");

@@ -18,6 +18,7 @@ use crate::error::Error;
 use crate::linalg::cholesky::{Cholesky, add_gram};
 use crate::linalg::scalar::Scalar;
 use crate::linalg::simd::Arch;
+use crate::linalg::simd::memory::Numbers;
 use crate::net::{FactorRows, Growth, Net, Tangents};
 
 /// The form of Λ.
@@ -65,9 +66,9 @@ pub(crate) enum Lambda<T> {
 #[derive(Debug, Clone)]
 pub(crate) struct Diagonal<T> {
     /// Over W_1: one stretch per block, or per action.
-    pub(crate) first: Vec<T>,
+    pub(crate) first: Numbers<T>,
     /// Over the other parameters: one stretch, or one per action.
-    pub(crate) rest: Vec<T>,
+    pub(crate) rest: Numbers<T>,
     pub(crate) by_action: bool,
     pub(crate) scale_squared: f64,
 }
@@ -163,7 +164,7 @@ impl<T: Scalar> Lambda<T> {
             Lambda::Diagonal(d) => {
                 net.archive_parts("lambda", &mut d.first, &mut d.rest, archive)?;
                 // padding is λ, and so is what no round has reached
-                if let Some(bad) = d.first.iter().chain(&d.rest).find(|&&v| v <= T::ZERO) {
+                if let Some(bad) = d.first.iter().chain(d.rest.iter()).find(|&&v| v <= T::ZERO) {
                     let (name, want) = ("lambda".to_owned(), "above 0".to_owned());
                     return Err(Error::Array { name, want, got: bad.wide().to_string() });
                 }
@@ -195,8 +196,8 @@ impl<T: Scalar> Diagonal<T> {
     pub(crate) fn new(net: &Net, layout: Layout, value: T, scale: f64, by_action: bool) -> Self {
         let (n_first, n_rest) = if by_action { (layout.n_actions, layout.n_actions) } else { (layout.n_blocks(), 1) };
         Diagonal {
-            first: vec![value; n_first * net.first_len()],
-            rest: vec![value; n_rest * net.rest_len()],
+            first: Numbers::filled(value, n_first * net.first_len()),
+            rest: Numbers::filled(value, n_rest * net.rest_len()),
             by_action,
             scale_squared: scale * scale,
         }
@@ -230,8 +231,11 @@ impl<T: Scalar> Diagonal<T> {
 
     /// The element-wise map of two arrays of this shape.
     pub(crate) fn zip(&self, other: &Self, f: impl Fn(T, T) -> T) -> Self {
-        let map = |a: &[T], b: &[T]| a.iter().zip(b).map(|(&a, &b)| f(a, b)).collect();
-        Diagonal { first: map(&self.first, &other.first), rest: map(&self.rest, &other.rest), ..*self }
+        let mut both = self.clone();
+        for (own, other) in [(&mut both.first, &other.first), (&mut both.rest, &other.rest)] {
+            own.iter_mut().zip(other.iter()).for_each(|(a, &b)| *a = f(*a, b));
+        }
+        both
     }
 }
 

@@ -249,15 +249,7 @@ impl<T: Scalar> Neural<T> {
         let (replay, Work { batch, gathered, sorted, places, blocks, .. }) = (&self.replay, &mut self.work);
         let records = replay.records(sorted, places);
         batch.set_rewards(records.iter().map(|record| replay.reward(record)));
-        // Unless the cache holds all rounds, the next batch's are drawn and asked for a few at a time, while this one's are
-        // computed: as many as can be on their way at once.
-        let (portion, draws) = (sorted.len().div_ceil(batch.pauses()), &mut self.draws);
-        let mut meanwhile = || {
-            for &i in draws.draw(portion) {
-                // the round that comes next is not here yet
-                replay.prefetch((i as usize).min(replay.len() - 1));
-            }
-        };
+        let ahead = replay.ahead(self.draws.next(), batch.pauses());
         A::call(BatchStep {
             net: &self.net,
             weights: &mut self.weights,
@@ -266,7 +258,7 @@ impl<T: Scalar> Neural<T> {
             inputs: gathered.gather::<A>(&self.net, records),
             blocks,
             batch,
-            meanwhile: if replay.is_cached() { None } else { Some(&mut meanwhile) },
+            ahead,
         });
     }
 

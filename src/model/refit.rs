@@ -21,6 +21,7 @@ use crate::archive::{Archive, Keep};
 use crate::data::{Layout, Pair};
 use crate::error::{Error, at_least, positive};
 use crate::linalg::scalar::Scalar;
+use crate::linalg::simd::memory::Ahead;
 use crate::linalg::simd::{Arch, Job, RowList, dispatch};
 use crate::net::optim::Stepper;
 use crate::net::{Batch, BatchStep, Gathered, Net, NetConfig, Optimiser, Params, Tangents, Towards};
@@ -217,7 +218,7 @@ impl<T: Scalar> Job for Fit<'_, T> {
                     inputs: gathered.gather::<A>(net, RowList::new(&refit.x, dim, &places)),
                     blocks: &blocks,
                     batch,
-                    meanwhile: None,
+                    ahead: Ahead::nothing(),
                 });
             }
         }

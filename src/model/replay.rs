@@ -6,7 +6,7 @@
 use crate::archive::Archive;
 use crate::data::Layout;
 use crate::error::Error;
-use crate::linalg::simd::memory::{Lines, prefetch};
+use crate::linalg::simd::memory::{Ahead, Lines};
 use crate::linalg::simd::{LANES, RowList};
 
 /// The rounds, one record each.
@@ -33,7 +33,7 @@ impl Replay {
     }
 
     /// Whether half of a second cache of 512 kB holds all rounds.
-    pub(super) fn is_cached(&self) -> bool {
+    fn is_cached(&self) -> bool {
         self.records.len() * LANES * size_of::<f32>() < 1 << 18
     }
 
@@ -89,10 +89,13 @@ impl Replay {
         self.record(round)[self.layout.dim].to_bits() as usize
     }
 
-    /// Asks for the memory of a round ahead of its use.
+    /// Rounds to be asked for ahead of their use in so many portions, unless the cache holds all.
     #[inline(always)]
-    pub(super) fn prefetch(&self, round: usize) {
-        prefetch(self.record(round));
+    pub(super) fn ahead<'a>(&'a self, rounds: &'a [u32], portions: usize) -> Ahead<'a> {
+        if self.is_cached() {
+            return Ahead::nothing();
+        }
+        Ahead::new(self.records.get(0..self.records.len()), self.lines() * LANES, rounds, portions)
     }
 
     /// Into an archive as columns, or back.

@@ -2,12 +2,13 @@
 
 use super::Net;
 use crate::linalg::scalar::Scalar;
+use crate::linalg::simd::memory::Numbers;
 use crate::linalg::simd::{Arch, LANES, RowList, lanes, lanes_mut};
 
 /// Where the rows of a batch are copied to if they cannot be read where they lie.
 #[derive(Debug, Clone)]
 pub(crate) struct Gathered<T> {
-    copies: Vec<T>,
+    copies: Numbers<T>,
     starts: Vec<usize>,
 }
 
@@ -15,7 +16,7 @@ impl<T: Scalar> Gathered<T> {
     /// For `rows` rows.
     pub(crate) fn new(net: &Net, rows: usize) -> Self {
         let len = net.n_in.next_multiple_of(LANES);
-        Gathered { copies: Vec::new(), starts: (0..rows).map(|r| r * len).collect() }
+        Gathered { copies: Numbers::zeros(0), starts: (0..rows).map(|r| r * len).collect() }
     }
 
     /// The inputs of contexts, with which each of these rows begins. They are read where they lie if they are numbers of type T
@@ -31,7 +32,7 @@ impl<T: Scalar> Gathered<T> {
             return inputs;
         }
         let (copies, starts) = (&mut self.copies, &self.starts[..rows.n()]);
-        copies.resize(starts.len() * own, T::ZERO);
+        copies.set_len(starts.len() * own);
         let dim = if twice { net.n_in / 2 } else { net.n_in };
         for (to, x) in copies.chunks_exact_mut(own).zip(rows.iter()) {
             if whole {

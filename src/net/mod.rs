@@ -22,8 +22,11 @@ mod factors;
 mod init;
 mod inputs;
 pub(crate) mod optim;
+mod outer;
+mod rule;
 mod shallow;
 mod single;
+mod sums;
 mod tall;
 mod tangent;
 mod tensors;
@@ -46,6 +49,7 @@ pub(crate) use wide::{ROWS, Wide};
 use crate::data::Layout;
 use crate::error::{Error, at_least};
 use crate::linalg::scalar::Scalar;
+use crate::linalg::simd::memory::Numbers;
 use crate::linalg::simd::{Arch, LANES, lanes, lanes_mut};
 
 /// The factor in front of the output layer.
@@ -116,15 +120,15 @@ impl Default for NetConfig {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Params<T> {
     /// W_1, one d × m matrix per block.
-    pub(crate) first: Vec<T>,
+    pub(crate) first: Numbers<T>,
     /// Everything else.
-    pub(crate) rest: Vec<T>,
+    pub(crate) rest: Numbers<T>,
 }
 
 impl<T: Scalar> Params<T> {
     /// The same shape, filled with one value.
     pub(crate) fn filled(&self, v: T) -> Self {
-        Params { first: vec![v; self.first.len()], rest: vec![v; self.rest.len()] }
+        Params { first: Numbers::filled(v, self.first.len()), rest: Numbers::filled(v, self.rest.len()) }
     }
 
     /// Σ (self − other)².
@@ -247,7 +251,7 @@ impl Net {
 
     /// A zero in the shape of the parameters.
     pub fn zeros<T: Scalar>(&self) -> Params<T> {
-        Params { first: vec![T::ZERO; self.n_blocks * self.first_len()], rest: vec![T::ZERO; self.rest_len] }
+        Params { first: Numbers::zeros(self.n_blocks * self.first_len()), rest: Numbers::zeros(self.rest_len) }
     }
 
     /// The part of a first-layer array that belongs to `block`.

@@ -98,7 +98,7 @@ impl Net {
         }
     }
 
-    /// After [`Net::shallow_forth`] of tiles, of which the first `full` have more than eight rows: e·∂f/∂z of each row, into `delta_z`;
+    /// After [`Net::shallow_forth`] of tiles, of which the first `full` have more than eight rows: e·∂f/∂z of each row, in place of h;
     /// the gradients of gain, offset and output are added to `sums`, lane by lane, or are these if it is the first time (`set`).
     #[inline(always)]
     pub(super) fn shallow_back<T: Scalar, A: Arch>(
@@ -219,9 +219,9 @@ impl<T: Scalar, const N: usize> Back<'_, T, N> {
         let (by_offset, by_output) = (&mut by_offset[..m], &mut by_output[..m]);
         let mut tiles = wide.each_mut().map(|wide| {
             let Wide { layers, residuals, .. } = wide;
-            let WideLayer { normal, h, delta_z, inv_std, sum, sum_both, .. } = &mut layers[0];
+            let WideLayer { normal, h, inv_std, sum, sum_both, .. } = &mut layers[0];
             let by_row = [&residuals[0], &residuals[1], sum, sum_both, inv_std];
-            (&normal[..m], &h[..m], &mut delta_z[..m], by_row)
+            (&normal[..m], &mut h[..m], by_row)
         });
         for i in 0..m {
             let (gain, output) = (R::splat(gain[i]), R::splat(outputs[i][0]));
@@ -229,14 +229,14 @@ impl<T: Scalar, const N: usize> Back<'_, T, N> {
             if !set {
                 sums = [R::load(&by_gain[i]), R::load(&by_offset[i]), R::load(&by_output[i])];
             }
-            for (normal, h, delta_z, [e, scaled_e, mean, mean_both, inv_std]) in &mut tiles {
-                let (normal, h) = (R::load(&normal[i]), R::load(&h[i]));
+            for (normal, h_then_delta, [e, scaled_e, mean, mean_both, inv_std]) in &mut tiles {
+                let (normal, h) = (R::load(&normal[i]), R::load(&h_then_delta[i]));
                 let delta = h.where_positive(output.mul(R::load(e)));
                 sums[0] = delta.madd(normal, sums[0]);
                 sums[1] = sums[1].add(delta);
                 sums[2] = h.madd(R::load(scaled_e), sums[2]);
                 let centred = normal.madd(R::load(mean_both), gain.madd(delta, R::load(mean)));
-                centred.mul(R::load(inv_std)).store(&mut delta_z[i]);
+                centred.mul(R::load(inv_std)).store(&mut h_then_delta[i]);
             }
             sums[0].store(&mut by_gain[i]);
             sums[1].store(&mut by_offset[i]);
@@ -301,7 +301,7 @@ mod tests {
             let net = Net::new(config, Layout { dim, n_actions: 2, encoding: Encoding::PerAction }).unwrap();
             assert!(net.is_shallow());
             let (weights, mut c): (Params<T>, Params<T>) = (net.init(&mut rng), net.init(&mut rng));
-            c.first.iter_mut().chain(&mut c.rest).for_each(|c| *c = *c * *c);
+            c.first.iter_mut().chain(c.rest.iter_mut()).for_each(|c| *c = *c * *c);
             for n in [1, 8, 11, 16] {
                 let rows: Vec<Vec<f32>> =
                     (0..n).map(|_| (0..dim).map(|_| rng.random_range(-1.0..1.0)).collect()).collect();

@@ -1,7 +1,7 @@
 //! Single rows where the network has one hidden layer and a row of its units fits the registers: a round of S-mode, with
 //! forward and backward pass, the growth of Λ and the step in one function, and the few rows of a batch that fill no tile.
 //!
-//! The operations are those of `tangent.rs`, `factors.rs` and `optim.rs`, which go through memory and serve any depth and
+//! The operations are those of `tangent.rs`, `factors.rs` and `outer.rs`, which go through memory and serve any depth and
 //! width. With twenty units it is not the operations that take the time but the way from each result to the next; so
 //! nothing is stored on the way, and z_1 is summed in two halves.
 

@@ -21,7 +21,7 @@ pub(crate) const ROWS: usize = 2 * LANES;
 /// The passes of up to [`ROWS`] rows.
 #[derive(Debug, Clone)]
 pub(crate) struct Wide<T> {
-    input: Vec<Tile<T>>,
+    pub(super) input: Vec<Tile<T>>,
     pub(super) layers: Vec<WideLayer<T>>,
     /// Inputs of a layer, squared.
     squares: Vec<Tile<T>>,

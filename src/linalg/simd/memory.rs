@@ -1,9 +1,63 @@
-//! Where numbers lie: lists on borders of 32 bytes in large pages, and memory that is asked for ahead of its use.
+//! Where numbers lie: lists on the borders of cache lines, others in large pages, and memory that is asked for ahead of its use.
 
 use std::mem::MaybeUninit;
-use std::ops::Range;
+use std::ops::{Deref, DerefMut, Range};
 
-use super::LANES;
+use super::{LANES, Tile};
+use crate::linalg::scalar::Scalar;
+
+/// Numbers from the border of a cache line on: a vector of eight that lies across one would be two accesses.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Numbers<T> {
+    /// What follows the last number is zero.
+    tiles: Vec<Tile<T>>,
+    len: usize,
+}
+
+impl<T: Scalar> Numbers<T> {
+    /// So many zeros.
+    pub(crate) fn zeros(len: usize) -> Self {
+        Numbers { tiles: vec![Tile::ZERO; len.div_ceil(2 * LANES)], len }
+    }
+
+    /// So many of one number.
+    pub(crate) fn filled(v: T, len: usize) -> Self {
+        let mut numbers = Numbers::zeros(len);
+        numbers.fill(v);
+        numbers
+    }
+
+    /// Becomes so long, with whatever numbers.
+    pub(crate) fn set_len(&mut self, len: usize) {
+        if len != self.len {
+            *self = Numbers::zeros(len);
+        }
+    }
+}
+
+impl<T: Scalar> Deref for Numbers<T> {
+    type Target = [T];
+
+    #[inline(always)]
+    fn deref(&self) -> &[T] {
+        &Tile::vectors(&self.tiles).as_flattened()[..self.len]
+    }
+}
+
+impl<T: Scalar> DerefMut for Numbers<T> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut [T] {
+        &mut Tile::vectors_mut(&mut self.tiles).as_flattened_mut()[..self.len]
+    }
+}
+
+impl<T: Scalar> From<&[T]> for Numbers<T> {
+    fn from(numbers: &[T]) -> Self {
+        let mut own = Numbers::zeros(numbers.len());
+        own.copy_from_slice(numbers);
+        own
+    }
+}
 
 /// A growing list of f32 in lines of eight. A line lies on a border of 32 bytes, so that it is within one cache line;
 /// from some megabytes on the list asks for large pages, because reads from all over it would miss the processor's
@@ -39,6 +93,9 @@ impl Lines {
             self.0 = larger;
         }
         self.0.resize(start + n, Line::default());
+        // what comes next will be written far from all that was read meanwhile
+        let next = self.0.spare_capacity_mut();
+        prefetch(&next[..n.min(next.len())]);
         let lines = &mut self.0[start..];
         // SAFETY: as in `get`; `lines` is the only borrow, and any f32 may stand in a line.
         unsafe { std::slice::from_raw_parts_mut(lines.as_mut_ptr().cast(), lines.len() * LANES) }
@@ -60,6 +117,42 @@ fn ask_for_large_pages<T>(memory: &mut [MaybeUninit<T>]) {
     }
     #[cfg(not(target_os = "linux"))]
     let _ = memory;
+}
+
+/// Rows of a list of numbers that will be read soon, to be asked for a few at a time.
+#[derive(Debug, Clone)]
+pub(crate) struct Ahead<'a> {
+    numbers: &'a [f32],
+    /// Numbers of a row.
+    len: usize,
+    /// Those that are still to be asked for, and how many at a time; there may be some that the list does not hold yet.
+    rows: &'a [u32],
+    portion: usize,
+}
+
+impl<'a> Ahead<'a> {
+    /// Rows of `len` numbers side by side, to be asked for in so many portions.
+    pub(crate) fn new(numbers: &'a [f32], len: usize, rows: &'a [u32], portions: usize) -> Self {
+        Ahead { numbers, len, rows, portion: rows.len().div_ceil(portions) }
+    }
+
+    /// Nothing to ask for.
+    pub(crate) fn nothing() -> Self {
+        Ahead::new(&[], 0, &[], 1)
+    }
+
+    /// Asks for the next portion.
+    #[inline(always)]
+    pub(crate) fn ask(&mut self) {
+        let (now, later) = self.rows.split_at(self.portion.min(self.rows.len()));
+        for &row in now {
+            let start = row as usize * self.len;
+            if let Some(row) = self.numbers.get(start..start + self.len) {
+                prefetch(row);
+            }
+        }
+        self.rows = later;
+    }
 }
 
 /// Asks for a slice's first and last cache lines ahead of their use, into the second cache: the first has no room for what
@@ -97,4 +190,22 @@ fn prefetch_line<T, const FIRST: bool>(at: &T) {
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = at;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_lie_from_the_border_of_a_cache_line_on() {
+        for len in [0, 1, 15, 16, 17, 100] {
+            let from: Vec<f64> = (0..len).map(|i| i as f64 + 1.0).collect();
+            let mut numbers = Numbers::from(&from[..]);
+            assert_eq!(numbers.as_ptr().addr() % 64, 0);
+            assert_eq!(numbers[..], from[..]);
+            assert_eq!(numbers == Numbers::filled(1.0, len), len < 2);
+            numbers.set_len(40);
+            assert_eq!(numbers.len(), 40);
+        }
+    }
 }

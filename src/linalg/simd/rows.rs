@@ -7,7 +7,7 @@ use super::{Arch, LANES, Lanes, each, lanes};
 use crate::linalg::scalar::Scalar;
 
 /// One number of each of sixteen rows, on the borders of cache lines: a vector that lies across one is two accesses.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 #[repr(align(64))]
 pub struct Tile<T>(pub(crate) [Lanes<T>; 2]);
 
