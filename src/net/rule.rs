@@ -143,17 +143,15 @@ impl<'a, T: Scalar, A: Arch> Adam<'a, T, A> {
     /// √Σg² + eps.
     #[inline(always)]
     fn moments<const C: usize>(&mut self, at: usize, grad: [A::V<T>; C], towards: [A::V<T>; C]) -> [[A::V<T>; C]; 2] {
-        let (b1, b2) = (A::splat(T::of(BETA1)), A::splat(T::of(BETA2)));
         let w = &self.w[at..at + C];
         let (first, second) = (&mut self.first[at..at + C], &mut self.second[at..at + C]);
         let (mut mu, mut root) = (grad, grad);
         for c in 0..C {
-            let g = A::madd(self.l2, A::sub(A::load(&w[c]), towards[c]), grad[c]);
-            mu[c] = A::madd(b1, A::load(&first[c]), g);
-            let nu = A::madd(g, g, A::mul(b2, A::load(&second[c])));
+            let before = [A::load(&w[c]), A::load(&first[c]), A::load(&second[c])];
+            let after = moments::<T, A>([self.eps, self.l2], before, grad[c], towards[c]);
+            (mu[c], root[c]) = (after[0], after[2]);
             A::store(mu[c], &mut first[c]);
-            A::store(nu, &mut second[c]);
-            root[c] = A::add(A::sqrt(nu), self.eps);
+            A::store(after[1], &mut second[c]);
         }
         [mu, root]
     }
@@ -162,10 +160,9 @@ impl<'a, T: Scalar, A: Arch> Adam<'a, T, A> {
     #[inline(always)]
     fn move_halves(&mut self, at: [usize; 2], grad: A::V<T>, towards: A::V<T>) {
         let weight = halves_of::<T, A>(self.w, at);
-        let g = A::madd(self.l2, A::sub(weight, towards), grad);
-        let mu = A::madd(A::splat(T::of(BETA1)), halves_of::<T, A>(self.first, at), g);
-        let nu = A::madd(g, g, A::mul(A::splat(T::of(BETA2)), halves_of::<T, A>(self.second, at)));
-        let moved = A::sub(weight, A::div(A::mul(self.step, mu), A::add(A::sqrt(nu), self.eps)));
+        let before = [weight, halves_of::<T, A>(self.first, at), halves_of::<T, A>(self.second, at)];
+        let [mu, nu, root] = moments::<T, A>([self.eps, self.l2], before, grad, towards);
+        let moved = A::sub(weight, A::div(A::mul(self.step, mu), root));
         store_halves::<T, A>(mu, self.first, at);
         store_halves::<T, A>(nu, self.second, at);
         store_halves::<T, A>(moved, self.w, at);
@@ -233,6 +230,20 @@ impl<'a, T: Scalar, A: Arch> Adam<'a, T, A> {
     }
 }
 
+/// Σg, Σg² and √Σg² + eps after a step: given the weights, Σg and Σg² before it, and the gradient without the penalty.
+#[inline(always)]
+fn moments<T: Scalar, A: Arch>(
+    [eps, l2]: [A::V<T>; 2],
+    [w, mu, nu]: [A::V<T>; 3],
+    grad: A::V<T>,
+    towards: A::V<T>,
+) -> [A::V<T>; 3] {
+    let g = A::madd(l2, A::sub(w, towards), grad);
+    let mu = A::madd(A::splat(T::of(BETA1)), mu, g);
+    let nu = A::madd(g, g, A::mul(A::splat(T::of(BETA2)), nu));
+    [mu, nu, A::add(A::sqrt(nu), eps)]
+}
+
 /// Two vectors of weights, Σg and Σg² after a step: given these before it, and their gradients without the penalty.
 #[inline(always)]
 fn adam<T: Scalar, A: Arch>(
@@ -243,10 +254,7 @@ fn adam<T: Scalar, A: Arch>(
 ) -> [[A::V<T>; 2]; 3] {
     let mut root = grad;
     for i in 0..2 {
-        let g = A::madd(l2, A::sub(w[i], towards[i]), grad[i]);
-        mu[i] = A::madd(A::splat(T::of(BETA1)), mu[i], g);
-        nu[i] = A::madd(g, g, A::mul(A::splat(T::of(BETA2)), nu[i]));
-        root[i] = A::add(A::sqrt(nu[i]), eps);
+        [mu[i], nu[i], root[i]] = moments::<T, A>([eps, l2], [w[i], mu[i], nu[i]], grad[i], towards[i]);
     }
     [share_division::<T, A>(step, w, mu, root), mu, nu]
 }
