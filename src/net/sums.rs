@@ -4,7 +4,7 @@
 use crate::linalg::scalar::Scalar;
 use crate::linalg::simd::{Arch, Job, LANES, Lanes, RowList, Rows, Vectors, lanes, many_registers};
 
-/// Inputs that are summed together where there are many registers: a multiple of three, as [`outer_tile`] takes them.
+/// Inputs that are summed together where there are many registers: a multiple of three, as `outer.rs` takes them.
 pub(super) const INPUTS: usize = 12;
 
 /// Outputs that are a register of sixteen and a quarter of one, and as many inputs at most: the sums of such a matrix take
