@@ -2,13 +2,14 @@
 //!
 //! z_1 = W_1 x by a product per block of W_1, over rows, or in tiles with a row per lane where there is one block that the
 //! first cache holds; then all rows, whatever their block, pass through the rest of the network in tiles (`wide.rs`, or
-//! `shallow.rs` for one hidden layer); δz comes back as rows, and Σ_r x_r δz_rᵀ moves the weights tile by tile
+//! `shallow.rs` for one hidden layer), or, in networks like the paper's, two by two (`pairs.rs`); δz comes back as rows, and Σ_r x_r δz_rᵀ moves the weights tile by tile
 //! (`outer.rs`). The gradients of the vectors (output layer, gain, offset, biases) are summed lane by lane. A few rows that would
 //! leave their tile nearly empty pass one by one (`single.rs`).
 
 use std::ops::Range;
 
 use super::optim::{Step, Stepper};
+use super::pairs::Pairs;
 use super::single::SingleRows;
 use super::sums::Sums;
 use super::wide::{Wide, rows_to_units, units_to_rows};
@@ -45,12 +46,14 @@ pub(crate) struct Batch<T> {
     input: Vec<Tile<T>>,
     /// What the tiles share where the passes are those of `shallow.rs`.
     outputs: Vec<[T; 2]>,
+    /// Where rows pass in pairs; then there are no tiles.
+    pairs: Option<Pairs<T>>,
 }
 
 /// One hidden layer.
 #[derive(Debug, Clone)]
 struct BatchLayer<T> {
-    /// z_l, then δz_l, rows × ld.
+    /// z_l, then δz_l, rows × ld; of whole pairs of rows.
     z: Numbers<T>,
     /// h_l, rows × ld; empty in the last layer.
     h: Numbers<T>,
@@ -63,21 +66,22 @@ struct BatchLayer<T> {
 impl<T: Scalar> Batch<T> {
     /// Room for `rows` rows.
     pub(crate) fn new(net: &Net, rows: usize) -> Self {
-        let tiles = |used: bool| vec![Tile::ZERO; if used { net.config.width } else { 0 }];
+        let in_pairs = net.is_in_pairs::<T>();
+        let tiles = |used: bool| vec![Tile::ZERO; if used && !in_pairs { net.config.width } else { 0 }];
         let last = net.layers.len() - 1;
         let layers = net.layers.iter().enumerate().map(|(l, layer)| BatchLayer {
-            z: Numbers::zeros(rows * net.ld),
+            z: Numbers::zeros(rows.next_multiple_of(2) * net.ld),
             h: Numbers::zeros(if l < last { rows * net.ld } else { 0 }),
             bias: tiles(layer.bias.is_some()),
             gain: tiles(layer.gain.is_some()),
             offset: tiles(layer.offset.is_some()),
         });
-        let n_tiles = rows.div_ceil(ROWS);
-        let few = (1..=SINGLES).contains(&(rows % ROWS)) && net.is_small() && net.is_in_lanes();
+        let n_tiles = if in_pairs { 0 } else { rows.div_ceil(ROWS) };
+        let few = !in_pairs && (1..=SINGLES).contains(&(rows % ROWS)) && net.is_small() && net.is_in_lanes();
         let singles = if few { rows % ROWS } else { 0 };
         let together = net.is_shallow() && net.is_in_lanes();
         let mut weights = vec![Tile::ZERO; n_tiles];
-        for row in 0..rows {
+        for row in 0..if in_pairs { 0 } else { rows } {
             weights[row / ROWS].0.as_flattened_mut()[row % ROWS] = T::of(1.0 / rows as f64);
         }
         Batch {
@@ -94,12 +98,16 @@ impl<T: Scalar> Batch<T> {
             wide: vec![Wide::new(net); if together { (rows - singles).div_ceil(ROWS).max(1) } else { 1 }],
             input: vec![Tile::ZERO; if net.is_in_lanes() { net.n_in } else { 0 }],
             outputs: vec![[T::ZERO; 2]; net.config.width],
+            pairs: in_pairs.then(|| Pairs::new(net, rows)),
         }
     }
 
     /// Sets the rewards of the rows.
     #[inline(always)]
     pub(crate) fn set_rewards(&mut self, mut rewards: impl Iterator<Item = f64>) {
+        if let Some(pairs) = &mut self.pairs {
+            return pairs.set_rewards(rewards);
+        }
         for tile in &mut self.rewards {
             // a row of the tile without a reward keeps none that counts
             for (own, reward) in tile.0.as_flattened_mut().iter_mut().zip(&mut rewards) {
@@ -114,10 +122,10 @@ impl<T: Scalar> Batch<T> {
         (n, n.div_ceil(ROWS))
     }
 
-    /// How often a step asks for a portion of the rows that come next: before each product, five times a tile of rows, and twice
-    /// while the weights move.
+    /// How often a step asks for a portion of the rows that come next: before each product, with the rows as they pass (five times a
+    /// tile), and twice while the weights move.
     pub(crate) fn pauses(&self) -> usize {
-        5 * self.in_tiles().1 + 3
+        3 + self.pairs.as_ref().map_or(5 * self.in_tiles().1, Pairs::pauses)
     }
 
     fn clear_sums(&mut self) {
@@ -171,6 +179,10 @@ impl Net {
     ) {
         let (ld, (n, n_tiles)) = (self.ld, batch.in_tiles());
         ahead.ask();
+        if let Some(pairs) = &mut batch.pairs {
+            let into = (&mut batch.layers[0].z[..], &mut batch.grad[..]);
+            return self.pairs_gradient::<T, A>(weights, inputs, pairs, into, ahead);
+        }
         if !self.is_in_lanes() {
             for (block, rows) in blocks {
                 let (x, w) = (inputs.rows(rows.clone()), self.block(&weights.first, *block));
@@ -351,14 +363,14 @@ impl Net {
         ahead: &mut Ahead<'_>,
     ) {
         ahead.ask();
-        let (ld, Batch { starts, layers, output, output_bias, grad, sums, .. }) = (self.ld, batch);
+        let (ld, Batch { starts, layers, output, output_bias, grad, sums, pairs, .. }) = (self.ld, batch);
         let mut next = 0;
         for &(block, ref rows) in blocks {
             step.first(self.blocks(next..block)).still::<A>();
             let x = inputs.rows(rows.clone());
             let u = &layers[0].z[rows.start * ld..rows.end * ld];
             let part = step.first(self.blocks(block..block + 1));
-            part.outer::<A>(x, (u, ld), (self.n_in, self.config.width), sums);
+            part.outer::<A>(self, x, self.n_in, u, sums, pairs.is_some());
             next = block + 1;
         }
         step.first(self.blocks(next..self.n_blocks)).still::<A>();
@@ -367,8 +379,8 @@ impl Net {
         for (l, layer) in self.layers.iter().enumerate() {
             if l > 0 {
                 let part = step.rest(layer.weight..layer.weight + layer.n_in * ld);
-                let shape = (layer.n_in, self.config.width);
-                part.outer::<A>(RowList::new(&layers[l - 1].h, ld, starts), (&layers[l].z, ld), shape, sums);
+                let x = RowList::new(&layers[l - 1].h, ld, starts);
+                part.outer::<A>(self, x, layer.n_in, &layers[l].z, sums, false);
             }
             let own = &layers[l];
             for (at, sums) in [(layer.bias, &own.bias), (layer.gain, &own.gain), (layer.offset, &own.offset)] {
@@ -424,7 +436,7 @@ mod tests {
     use super::super::{Gathered, Init, NetConfig, Optimiser, Schedule, Tangents, Towards};
     use super::*;
     use crate::data::{Encoding, Layout};
-    use crate::linalg::simd::{Portable, dispatch};
+    use crate::linalg::simd::{Neon, Portable, dispatch};
     use crate::seed::Seed;
     use rand::RngExt;
 
@@ -555,12 +567,15 @@ mod tests {
             }
         }
     }
-    /// Matrices of seventeen to twenty outputs have sums and moves of their own in f32: against f64, which has none, with inputs that
-    /// are fours and that are not.
+
+    /// Networks of seventeen to twenty units have passes (`pairs.rs`), sums and moves of their own in f32: against f64, which has
+    /// none, with inputs that are fours and that are not, rows that are pairs and eights and that are not.
     #[test]
-    fn adam_moves_narrow_matrices_as_any_other() {
+    fn adam_moves_narrow_networks_as_any_other() {
         let mut rng = Seed::new(9).stream("test");
-        for (width, dim, n) in [(18, 1, 3), (20, 3, 9), (20, 4, 16), (18, 20, 50), (20, 27, 17), (20, 43, 5)] {
+        let sizes =
+            [(18, 1, 3), (20, 3, 9), (20, 4, 16), (18, 20, 50), (20, 27, 17), (20, 43, 5), (17, 9, 1), (19, 6, 15)];
+        for (width, dim, n) in sizes {
             for towards in [Towards::Zero, Towards::Initial] {
                 let config = NetConfig { width, init: Init::Uniform, ..NetConfig::default() };
                 let net = Net::new(config, Layout { dim, n_actions: 2, encoding: Encoding::PerAction }).unwrap();
@@ -577,6 +592,43 @@ mod tests {
                     assert!(far < 1e-7, "{width} {dim} {n} {towards:?} {best}: {far}");
                 }
             }
+        }
+    }
+
+    /// Weights after some steps, to the bit.
+    struct Bits<'a>(&'a Net, &'a [(Vec<f32>, f64)], bool);
+
+    impl Bits<'_> {
+        fn after_steps(self) -> (Vec<u32>, Vec<u32>) {
+            let Bits(net, rows, best) = self;
+            let mut weights: Params<f32> = net.init(&mut Seed::new(2).stream("init"));
+            let optimiser = Optimiser::Adam { lr: 0.01, l2: 0.1, towards: Towards::Zero };
+            let mut stepper = Stepper::new(optimiser, net, &weights, 0.1).unwrap();
+            let (mut batch, blocks) = (Batch::new(net, rows.len()), [(0, 0..rows.len())]);
+            for _ in 0..5 {
+                let (weights, stepper, batch) = (&mut weights, &mut stepper, &mut batch);
+                let step = OneStep { net, weights, stepper, batch, rows, blocks: &blocks };
+                if best { dispatch(step) } else { step.run::<Neon>() }
+            }
+            let bits = |v: &[f32]| v.iter().map(|v| v.to_bits()).collect();
+            (bits(&weights.first), bits(&weights.rest))
+        }
+    }
+
+    /// In pairs, the order of every sum is that of the source, whatever the registers.
+    #[test]
+    fn steps_in_pairs_have_the_same_bits_with_every_fused_instruction_set() {
+        if crate::linalg::machine::instructions() == Portable::NAME {
+            return println!("skipped: no fused multiply-add here");
+        }
+        let mut rng = Seed::new(4).stream("test");
+        for (width, dim, n) in [(20, 20, 50), (18, 7, 13)] {
+            let config = NetConfig { width, ..NetConfig::default() };
+            let net = Net::new(config, Layout { dim, n_actions: 2, encoding: Encoding::PerAction }).unwrap();
+            assert!(net.is_in_pairs::<f32>() && !net.is_in_pairs::<f64>());
+            let row = |_| ((0..dim).map(|_| rng.random_range(-1.0..1.0)).collect(), rng.random_range(-1.0..1.0));
+            let rows: Vec<(Vec<f32>, f64)> = (0..n).map(row).collect();
+            assert_eq!(Bits(&net, &rows, true).after_steps(), Bits(&net, &rows, false).after_steps(), "{width}");
         }
     }
 }

@@ -23,6 +23,7 @@ mod init;
 mod inputs;
 pub(crate) mod optim;
 mod outer;
+mod pairs;
 mod rule;
 mod shallow;
 mod single;

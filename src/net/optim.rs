@@ -291,17 +291,19 @@ impl<T: Scalar> Part<'_, T> {
         });
     }
 
-    /// Moves a weight matrix (n_in × ld, of which n_out outputs are no padding) by Σ_r x_r u_rᵀ, with rows of u that lie so
-    /// far apart.
+    /// Moves a weight matrix of `net` with that many inputs by Σ_r x_r u_rᵀ; if it is `centred`, less its means over the outputs, as
+    /// `pairs.rs` leaves them to be taken off.
     #[inline(always)]
-    pub(crate) fn outer<A: Arch>(
+    pub(super) fn outer<A: Arch>(
         self,
+        net: &Net,
         x: RowList<'_, T>,
-        (u, ld): (&[T], usize),
-        (n_in, n_out): (usize, usize),
+        n_in: usize,
+        u: &[T],
         sums: &mut Sums<T>,
+        centred: bool,
     ) {
-        A::call(Outer { part: self, x, n_in, u, ld, n_out, sums });
+        A::call(Outer { part: self, net, x, n_in, u, sums, centred });
     }
 }
 

@@ -1,7 +1,9 @@
 //! Moves a weight matrix along an outer product: of one row, x (e·u)ᵀ, or of the rows of a batch, Σ_r x_r u_rᵀ (`sums.rs`). The
 //! gradient is never stored as a whole: a few inputs of it at a time move their weights.
 
+use super::Net;
 use super::optim::Part;
+use super::pairs::centre_sums;
 use super::rule::{Rule, halves_of, store_halves, with_rule};
 use super::sums::{COLUMNS, Four, INPUTS, NARROW, SumInputs, SumNarrow, Sums};
 use crate::linalg::dense::over_columns;
@@ -45,12 +47,12 @@ impl<T: Scalar> Job for OuterOne<'_, T> {
 
 pub(super) struct Outer<'a, T> {
     pub(super) part: Part<'a, T>,
+    pub(super) net: &'a Net,
     pub(super) x: RowList<'a, T>,
     pub(super) n_in: usize,
     pub(super) u: &'a [T],
-    pub(super) ld: usize,
-    pub(super) n_out: usize,
     pub(super) sums: &'a mut Sums<T>,
+    pub(super) centred: bool,
 }
 
 impl<T: Scalar> Job for Outer<'_, T> {
@@ -58,15 +60,17 @@ impl<T: Scalar> Job for Outer<'_, T> {
 
     #[inline(always)]
     fn run<A: Arch>(self) {
-        let Outer { part, x, n_in, u, ld, n_out, sums } = self;
-        let columns = ld / LANES;
-        let narrow = columns == 3 && n_out <= NARROW;
-        if const { A::ROWS_IN_REGISTERS && size_of::<T>() == 4 } && narrow {
+        let Outer { part, net, x, n_in, u, sums, centred } = self;
+        let (ld, columns) = (net.ld, net.ld / LANES);
+        if const { size_of::<T>() == 4 } && net.is_narrow() {
             return with_rule!(part, A, |rule| {
                 for from in (0..n_in).step_by(NARROW) {
                     let own = NARROW.min(n_in - from);
                     let fours = &mut sums.fours[..own.div_ceil(4)];
                     A::call(SumNarrow { x: (x, from), u, fours });
+                    if centred {
+                        centre_sums::<T, A>(net, fours);
+                    }
                     for (q, four) in fours.iter().enumerate() {
                         let j = from + 4 * q;
                         if n_in - j >= 4 {

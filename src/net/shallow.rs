@@ -133,8 +133,14 @@ impl Net {
     /// Gain and offset of the first layer, in an array of all parameters but W_1.
     #[inline(always)]
     fn norm<'a, T>(&self, rest: &'a [T]) -> [&'a [T]; 2] {
-        let (layer, m) = (&self.layers[0], self.config.width);
-        [layer.gain, layer.offset].map(|at| &rest[at.expect("a layer norm")..][..m])
+        self.norm_places().map(|at| &rest[at..at + self.config.width])
+    }
+
+    /// Where they lie.
+    #[inline(always)]
+    pub(super) fn norm_places(&self) -> [usize; 2] {
+        let layer = &self.layers[0];
+        [layer.gain.expect("a layer norm"), layer.offset.expect("a layer norm")]
     }
 }
 

@@ -91,10 +91,14 @@ pub trait Arch: 'static {
 
     /// The lower halves of a and b, side by side.
     fn join_halves<T: Scalar>(a: Self::V<T>, b: Self::V<T>) -> Self::V<T>;
+    /// The upper halves of a and b, side by side.
+    fn join_uppers<T: Scalar>(a: Self::V<T>, b: Self::V<T>) -> Self::V<T>;
     /// The lower half of a, then the upper half of b.
     fn either_half<T: Scalar>(a: Self::V<T>, b: Self::V<T>) -> Self::V<T>;
     /// Writes the halves of v over the lower halves of a and b, whose upper halves stay.
     fn store_halves<T: Scalar>(v: Self::V<T>, a: &mut Lanes<T>, b: &mut Lanes<T>);
+    /// Of each half: the sums of four numbers of each of four vectors.
+    fn sum_fours<T: Scalar>(v: [Self::V<T>; HALF]) -> Self::V<T>;
 
     /// Runs a job as a function of its own, compiled for this instruction set: what many kernels share is compiled
     /// once and not into each of them.
@@ -211,6 +215,17 @@ impl<const FUSED: bool> Arch for Arrays<FUSED> {
         each(|l| if l < HALF { a[l] } else { b[l - HALF] })
     }
     #[inline(always)]
+    fn join_uppers<T: Scalar>(a: Lanes<T>, b: Lanes<T>) -> Lanes<T> {
+        each(|l| if l < HALF { a[l + HALF] } else { b[l] })
+    }
+    #[inline(always)]
+    fn sum_fours<T: Scalar>(v: [Lanes<T>; HALF]) -> Lanes<T> {
+        each(|l| {
+            let [a, b, c, d] = *v[l % HALF][l / HALF * HALF..].first_chunk().expect("four numbers");
+            (a + c) + (b + d)
+        })
+    }
+    #[inline(always)]
     fn either_half<T: Scalar>(a: Lanes<T>, b: Lanes<T>) -> Lanes<T> {
         each(|l| if l < HALF { a[l] } else { b[l] })
     }
@@ -314,6 +329,14 @@ macro_rules! arch {
             #[inline(always)]
             fn join_halves<T: Scalar>(a: Self::V<T>, b: Self::V<T>) -> Self::V<T> {
                 <T as Registers<Self>>::join_halves(a, b)
+            }
+            #[inline(always)]
+            fn join_uppers<T: Scalar>(a: Self::V<T>, b: Self::V<T>) -> Self::V<T> {
+                <T as Registers<Self>>::join_uppers(a, b)
+            }
+            #[inline(always)]
+            fn sum_fours<T: Scalar>(v: [Self::V<T>; HALF]) -> Self::V<T> {
+                <T as Registers<Self>>::sum_fours(v)
             }
             #[inline(always)]
             fn either_half<T: Scalar>(a: Self::V<T>, b: Self::V<T>) -> Self::V<T> {
@@ -442,4 +465,58 @@ fn with_avx2<J: Job>(job: J) -> J::Out {
 #[inline(never)]
 fn with_avx512<J: Job>(job: J) -> J::Out {
     job.run::<Avx512>()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is done with halves of vectors of numbers that are all different.
+    struct Halves<T>(std::marker::PhantomData<T>);
+
+    impl<T: Scalar> Job for Halves<T> {
+        type Out = [Lanes<T>; 5];
+        #[inline(always)]
+        fn run<A: Arch>(self) -> [Lanes<T>; 5] {
+            let mut v = [A::zero::<T>(); HALF];
+            for k in 0..HALF {
+                v[k] = A::load(&each(|l| T::of((10 * k + l) as f64 + 0.1)));
+            }
+            let sixteen = A::Sixteen::<T>::load_from(&[each(|l| T::of(l as f64)), each(|l| T::of(0.3 * l as f64))]);
+            let all = [
+                A::join_halves(v[1], v[2]),
+                A::join_uppers(v[1], v[2]),
+                A::either_half(v[1], v[2]),
+                A::sum_fours(v),
+                sixteen.folded(),
+            ];
+            let mut out = [[T::ZERO; LANES]; 5];
+            for k in 0..5 {
+                A::store(all[k], &mut out[k]);
+            }
+            out
+        }
+    }
+
+    fn halves_agree<T: Scalar>() {
+        let job = || Halves::<T>(std::marker::PhantomData);
+        let [joined, uppers, either, sums, folded] = job().run::<Portable>();
+        let of = |v: [f64; LANES]| v.map(T::of);
+        assert_eq!(joined, of([10.1, 11.1, 12.1, 13.1, 20.1, 21.1, 22.1, 23.1]));
+        assert_eq!(uppers, of([14.1, 15.1, 16.1, 17.1, 24.1, 25.1, 26.1, 27.1]));
+        assert_eq!(either, of([10.1, 11.1, 12.1, 13.1, 24.1, 25.1, 26.1, 27.1]));
+        for (l, sum) in sums.iter().enumerate() {
+            let want = 40.0 * (l % HALF) as f64 + if l < HALF { 6.4 } else { 22.4 };
+            assert!((sum.wide() - want).abs() < 1e-4, "{l}: {} in place of {want}", sum.wide());
+        }
+        assert!((folded[3].wide() - 3.9).abs() < 1e-6);
+        assert_eq!(dispatch(job()), [joined, uppers, either, sums, folded], "the same to the bit");
+        assert_eq!(job().run::<Neon>(), [joined, uppers, either, sums, folded], "the same to the bit");
+    }
+
+    #[test]
+    fn halves_of_vectors_are_those_of_arrays() {
+        halves_agree::<f32>();
+        halves_agree::<f64>();
+    }
 }

@@ -57,6 +57,8 @@ pub trait Rows<T, V>: Copy {
     fn positive(self) -> Self;
     /// `a` where `self` > 0, else 0.
     fn where_positive(self, a: Self) -> Self;
+    /// The sum of its vectors, or the only one.
+    fn folded(self) -> V;
     /// From the first vectors of a list: numbers that lie side by side, on no border.
     fn load_from(list: &[Lanes<T>]) -> Self;
     /// Over the first vectors of a list.
@@ -274,6 +276,11 @@ macro_rules! vectors {
             #[inline(always)]
             fn where_positive(self, a: Self) -> Self {
                 Vectors([$(A::where_positive(self.0[$k], a.0[$k])),+])
+            }
+            #[inline(always)]
+            fn folded(self) -> A::V<T> {
+                let (first, last) = (self.0[0], self.0[$n - 1]);
+                if $n == 1 { first } else { A::add(first, last) }
             }
             #[inline(always)]
             fn load_from(list: &[Lanes<T>]) -> Self {

@@ -2,7 +2,7 @@
 
 use std::arch::x86_64::*;
 
-use super::{Avx2, Avx512, LANES, Lanes, Rows, Tile, Vectors};
+use super::{Avx2, Avx512, HALF, LANES, Lanes, Rows, Tile, Vectors};
 
 /// The operations of [`super::Arch`] on one number type, in the registers of instruction set `A`.
 pub trait Registers<A>: Sized {
@@ -23,7 +23,9 @@ pub trait Registers<A>: Sized {
     fn where_positive(condition: Self::V, a: Self::V) -> Self::V;
     fn load_f32(from: &Lanes<f32>) -> Self::V;
     fn join_halves(a: Self::V, b: Self::V) -> Self::V;
+    fn join_uppers(a: Self::V, b: Self::V) -> Self::V;
     fn either_half(a: Self::V, b: Self::V) -> Self::V;
+    fn sum_fours(v: [Self::V; HALF]) -> Self::V;
     fn store_halves(v: Self::V, a: &mut Lanes<Self>, b: &mut Lanes<Self>);
     fn transpose(rows: [Self::V; LANES]) -> [Self::V; LANES];
     fn turn(rows: [&[Self; 4]; LANES]) -> [Self::V; 4];
@@ -104,6 +106,19 @@ macro_rules! single {
             #[inline(always)]
             fn join_halves(a: __m256, b: __m256) -> __m256 {
                 unsafe { _mm256_insertf128_ps::<1>(a, _mm256_castps256_ps128(b)) }
+            }
+            #[inline(always)]
+            fn join_uppers(a: __m256, b: __m256) -> __m256 {
+                unsafe { _mm256_permute2f128_ps::<0x31>(a, b) }
+            }
+            #[inline(always)]
+            fn sum_fours([a, b, c, d]: [__m256; HALF]) -> __m256 {
+                unsafe {
+                    // of a and b, then of c and d: the first number and the third, the second and the fourth
+                    let ab = _mm256_add_ps(_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b));
+                    let cd = _mm256_add_ps(_mm256_unpacklo_ps(c, d), _mm256_unpackhi_ps(c, d));
+                    _mm256_add_ps(_mm256_shuffle_ps::<0x44>(ab, cd), _mm256_shuffle_ps::<0xEE>(ab, cd))
+                }
             }
             #[inline(always)]
             fn either_half(a: __m256, b: __m256) -> __m256 {
@@ -236,6 +251,10 @@ impl Rows<f32, __m256> for Sixteen {
             let positive = _mm512_cmp_ps_mask::<_CMP_GT_OQ>(self.0, _mm512_setzero_ps());
             Sixteen(_mm512_maskz_mov_ps(positive, a.0))
         }
+    }
+    #[inline(always)]
+    fn folded(self) -> __m256 {
+        unsafe { _mm256_add_ps(_mm512_castps512_ps256(self.0), _mm512_extractf32x8_ps::<1>(self.0)) }
     }
     #[inline(always)]
     fn load_from(list: &[Lanes<f32>]) -> Self {
@@ -388,6 +407,20 @@ impl Registers<Avx2> for f64 {
         (a.0, b.0)
     }
     #[inline(always)]
+    fn join_uppers(a: Pair, b: Pair) -> Pair {
+        (a.1, b.1)
+    }
+    #[inline(always)]
+    fn sum_fours(v: [Pair; HALF]) -> Pair {
+        let (low, high) = (transpose4([v[0].0, v[1].0, v[2].0, v[3].0]), transpose4([v[0].1, v[1].1, v[2].1, v[3].1]));
+        unsafe {
+            (
+                _mm256_add_pd(_mm256_add_pd(low[0], low[2]), _mm256_add_pd(low[1], low[3])),
+                _mm256_add_pd(_mm256_add_pd(high[0], high[2]), _mm256_add_pd(high[1], high[3])),
+            )
+        }
+    }
+    #[inline(always)]
     fn either_half(a: Pair, b: Pair) -> Pair {
         (a.0, b.1)
     }
@@ -438,6 +471,12 @@ impl Registers<Avx2> for f64 {
             )
         }
     }
+}
+
+/// A register of eight as two of four.
+#[inline(always)]
+fn halves(v: __m512d) -> Pair {
+    unsafe { (_mm512_castpd512_pd256(v), _mm512_extractf64x4_pd::<1>(v)) }
 }
 
 impl Registers<Avx512> for f64 {
@@ -500,6 +539,15 @@ impl Registers<Avx512> for f64 {
         unsafe { _mm512_insertf64x4::<1>(a, _mm512_castpd512_pd256(b)) }
     }
     #[inline(always)]
+    fn join_uppers(a: __m512d, b: __m512d) -> __m512d {
+        unsafe { _mm512_shuffle_f64x2::<0xEE>(a, b) }
+    }
+    #[inline(always)]
+    fn sum_fours([a, b, c, d]: [__m512d; HALF]) -> __m512d {
+        let (low, high) = <f64 as Registers<Avx2>>::sum_fours([halves(a), halves(b), halves(c), halves(d)]);
+        unsafe { _mm512_insertf64x4::<1>(_mm512_castpd256_pd512(low), high) }
+    }
+    #[inline(always)]
     fn either_half(a: __m512d, b: __m512d) -> __m512d {
         unsafe { _mm512_mask_blend_pd(0xF0, a, b) }
     }
@@ -537,10 +585,7 @@ impl Registers<Avx512> for f64 {
     }
     #[inline(always)]
     fn turn_back(columns: [__m512d; 4], rows: &mut [f64], stride: usize) {
-        let mut pairs = [unsafe { (_mm256_setzero_pd(), _mm256_setzero_pd()) }; 4];
-        for k in 0..4 {
-            pairs[k] = unsafe { (_mm512_castpd512_pd256(columns[k]), _mm512_extractf64x4_pd::<1>(columns[k])) };
-        }
-        <f64 as Registers<Avx2>>::turn_back(pairs, rows, stride);
+        let [a, b, c, d] = columns;
+        <f64 as Registers<Avx2>>::turn_back([halves(a), halves(b), halves(c), halves(d)], rows, stride);
     }
 }
