@@ -17,14 +17,14 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use super::outer::{Outer, OuterOne, grow_row, outer_inputs};
-use super::rule::{Rule, with_rule};
+use super::outer::{Outer, OuterOne, grow, outer_inputs};
+use super::rule::{Halves, Place, Rule, with_rule};
 use super::sums::Sums;
 use super::{Net, Params};
 use crate::archive::Archive;
 use crate::error::{Error, not_negative, positive};
 use crate::linalg::scalar::Scalar;
-use crate::linalg::simd::{Arch, HALF, Job, LANES, Lanes, RowList, lanes, lanes_mut};
+use crate::linalg::simd::{Arch, HALF, Job, LANES, Lanes, RowList, Rows, Vectors, lanes, lanes_mut, over_registers};
 
 pub(super) const BETA1: f64 = 0.9;
 pub(super) const BETA2: f64 = 0.999;
@@ -238,12 +238,12 @@ impl<T: Scalar> Part<'_, T> {
         e: T,
         growth: Option<(&mut [T], T)>,
     ) {
-        let (e, short) = (A::splat(e), padding >= HALF);
+        let short = padding >= HALF;
         with_rule!(self, A, |rule| {
             if let Some((grows, s)) = growth {
-                outer_inputs::<T, A, _, C, true>(rule, x, u, short, e, lanes_mut(grows), A::splat(s));
+                outer_inputs::<T, A, _, C, true>(rule, x, u, short, [e, s], lanes_mut(grows));
             } else {
-                outer_inputs::<T, A, _, C, false>(rule, x, u, short, e, &mut [], e);
+                outer_inputs::<T, A, _, C, false>(rule, x, u, short, [e, T::ZERO], &mut []);
             }
         });
     }
@@ -261,32 +261,37 @@ impl<T: Scalar> Part<'_, T> {
         e: T,
         growth: Option<(&mut [T], T)>,
     ) {
-        let (e, (grows, s)) = (A::splat(e), growth.unwrap_or_default());
-        let (grows, s) = (lanes_mut(grows), A::splat(s));
+        let (grows, s) = growth.unwrap_or_default();
+        let grows = lanes_mut(grows);
         let mut unit = [T::ZERO; LANES];
         unit[0] = T::ONE;
         with_rule!(self, A, |rule| {
             let [a, b, more @ ..] = places.map(|at| at.map(|at| at / LANES));
             if let (Some(a), Some(b)) = (a, b) {
-                let u = grow_row::<T, A, C>(rows[0], e, grows, s, a);
-                let v = grow_row::<T, A, C>(rows[1], e, grows, s, b);
+                let (whole, [u, v]) = (if padding >= HALF { C - 1 } else { C }, [rows[0], rows[1]]);
+                over_registers!(whole, A, |c, register| {
+                    let u = grow_by::<T, A, _>(register.of(&u[c..]), [e, s], grows, a + c);
+                    let v = grow_by::<T, A, _>(register.of(&v[c..]), [e, s], grows, b + c);
+                    Rule::<T, A>::two(rule, [a + c, b + c], [u, v]);
+                });
                 if padding >= HALF {
-                    for c in 0..C - 1 {
-                        rule.two_steps([a + c, b + c], [[u[c]], [v[c]]]);
-                    }
-                    rule.two_halves([a + C - 1, b + C - 1], A::join_halves(u[C - 1], v[C - 1]));
-                } else {
-                    rule.two_steps([a, b], [u, v]);
+                    let joined = Vectors::<A, T, 1>([A::join_halves(u[C - 1], v[C - 1])]);
+                    let last = Halves([a + C - 1, b + C - 1]);
+                    Rule::<T, A>::one(rule, last, grow_by::<T, A, _>(joined, [e, s], grows, last));
                 }
             }
             for (at, u) in more.into_iter().zip([rows[2], rows[3]]) {
                 if let Some(at) = at {
-                    rule.steps(at, grow_row::<T, A, C>(u, e, grows, s, at));
+                    over_registers!(C, A, |c, register| {
+                        let u = grow_by::<T, A, _>(register.of(&u[c..]), [e, s], grows, at + c);
+                        Rule::<T, A>::one(rule, at + c, u);
+                    });
                 }
             }
             if let Some(at) = one {
                 let at = at / LANES;
-                rule.steps(at, grow_row::<T, A, 1>([A::load(&unit)], e, grows, s, at));
+                let unit = grow_by::<T, A, _>(Vectors::<A, T, 1>([A::load(&unit)]), [e, s], grows, at);
+                Rule::<T, A>::one(rule, at, unit);
             }
         });
     }
@@ -307,6 +312,9 @@ impl<T: Scalar> Part<'_, T> {
     }
 }
 
+/// Vectors that move together: two by two, whatever the register, they share divisions.
+pub(super) const TOGETHER: usize = 4;
+
 struct Along<'a, T> {
     part: Part<'a, T>,
     grad: Option<&'a [T]>,
@@ -317,29 +325,48 @@ impl<T: Scalar> Job for Along<'_, T> {
 
     #[inline(always)]
     fn run<A: Arch>(self) {
-        const TOGETHER: usize = 4;
-        let n = self.part.w.len() / LANES;
-        let (grad, whole) = (self.grad.map(lanes), n / TOGETHER * TOGETHER);
-        with_rule!(self.part, A, |rule| {
-            for at in (0..whole).step_by(TOGETHER) {
-                rule.steps(at, gradients::<T, A, TOGETHER>(grad, at));
-            }
-            for at in whole..n {
-                rule.steps(at, gradients::<T, A, 1>(grad, at));
-            }
-        });
+        let Along { part, grad } = self;
+        let n = part.w.len() / LANES;
+        with_rule!(part, A, |rule| along::<T, A, _>(rule, grad.map(lanes), n));
     }
 }
 
-/// C vectors of a gradient, or zero.
+/// Moves all `n` vectors of a rule by a gradient that lies as they do, or where it is zero.
 #[inline(always)]
-fn gradients<T: Scalar, A: Arch, const C: usize>(grad: Option<&[Lanes<T>]>, at: usize) -> [A::V<T>; C] {
-    let mut out = [A::zero(); C];
-    if let Some(grad) = grad {
-        let grad = &grad[at..at + C];
-        for c in 0..C {
-            out[c] = A::load(&grad[c]);
+pub(super) fn along<T: Scalar, A: Arch, M: Rule<T, A>>(rule: &mut M, grad: Option<&[Lanes<T>]>, n: usize) {
+    let whole = n / TOGETHER * TOGETHER;
+    for at in (0..whole).step_by(TOGETHER) {
+        let mut rule = rule.within(at..at + TOGETHER);
+        for c in (0..2).step_by(A::Widest::<T>::VECTORS) {
+            let own = gradient::<T, A, A::Widest<T>>(grad, at + c);
+            let other = gradient::<T, A, A::Widest<T>>(grad, at + c + 2);
+            rule.two([c, c + 2], [own, other]);
         }
     }
-    out
+    for at in whole..n {
+        rule.one(at, gradient::<T, A, Vectors<A, T, 1>>(grad, at));
+    }
+}
+
+/// A register of a gradient, or zero.
+#[inline(always)]
+fn gradient<T: Scalar, A: Arch, W: Rows<T, A::V<T>>>(grad: Option<&[Lanes<T>]>, at: usize) -> W {
+    match grad {
+        Some(grad) => W::load_from(&grad[at..]),
+        None => W::splat(T::ZERO),
+    }
+}
+
+/// e·u; `grows`, unless empty, grows by s·u² from `at` on.
+#[inline(always)]
+fn grow_by<T: Scalar, A: Arch, W: Rows<T, A::V<T>>>(
+    u: W,
+    [e, s]: [T; 2],
+    grows: &mut [Lanes<T>],
+    at: impl Place<T, A, W>,
+) -> W {
+    if !grows.is_empty() {
+        grow::<T, A, W, _>(grows, at, W::splat(s), u.mul(u));
+    }
+    W::splat(e).mul(u)
 }

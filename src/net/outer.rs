@@ -1,14 +1,21 @@
 //! Moves a weight matrix along an outer product: of one row, x (e·u)ᵀ, or of the rows of a batch, Σ_r x_r u_rᵀ (`sums.rs`). The
-//! gradient is never stored as a whole: a few inputs of it at a time move their weights.
+//! gradient is never stored as a whole: a few inputs of it at a time move their weights, two and two of which share divisions.
 
 use super::Net;
-use super::optim::Part;
+use super::optim::{Part, TOGETHER, along};
 use super::pairs::centre_sums;
-use super::rule::{Rule, halves_of, store_halves, with_rule};
-use super::sums::{COLUMNS, Four, INPUTS, NARROW, SumInputs, SumNarrow, Sums};
-use crate::linalg::dense::over_columns;
+use super::rule::{Halves, Place, Rule, with_rule};
+use super::sums::{Four, INPUTS, NARROW, SumInputs, SumNarrow, Sums};
 use crate::linalg::scalar::Scalar;
-use crate::linalg::simd::{Arch, HALF, Job, LANES, Lanes, RowList, lanes, lanes_mut, many_registers};
+use crate::linalg::simd::{
+    Arch, HALF, Job, LANES, Lanes, RowList, Rows, Vectors, lanes, lanes_mut, many_registers, over_registers,
+};
+
+/// A register of eight numbers.
+type Eight<A, T> = Vectors<A, T, 1>;
+
+/// Vectors of four inputs' weights, of three each.
+const OF_FOUR: usize = 12;
 
 pub(super) struct OuterOne<'a, T> {
     pub(super) part: Part<'a, T>,
@@ -24,25 +31,221 @@ impl<T: Scalar> Job for OuterOne<'_, T> {
     #[inline(always)]
     fn run<A: Arch>(self) {
         let OuterOne { part, x, u, e, growth } = self;
-        let (u, e) = (lanes(u), A::splat(e));
-        let (mut grows, s) = match growth {
-            Some((grows, s)) => (Some(lanes_mut(grows)), A::splat(s)),
-            None => (None, e),
-        };
         with_rule!(part, A, |rule| {
-            over_columns!(u.len(), col, C in [4 3 2 1], {
-                let (x, mut own) = (x.iter().copied(), [A::zero::<T>(); C]);
-                for c in 0..C {
-                    own[c] = A::load(&u[col + c]);
-                }
-                if let Some(grows) = &mut grows {
-                    outer_row::<T, A, _, C, true>(rule, x, own, e, (u.len(), col), grows, s);
-                } else {
-                    outer_row::<T, A, _, C, false>(rule, x, own, e, (u.len(), col), &mut [], s);
-                }
-            });
+            if let Some((grows, s)) = growth {
+                outer_rows::<T, A, _, true>(rule, x, lanes(u), [e, s], lanes_mut(grows));
+            } else {
+                outer_rows::<T, A, _, false>(rule, x, lanes(u), [e, T::ZERO], &mut []);
+            }
         });
     }
+}
+
+/// Moves all weights by x (e·u)ᵀ, in the order in which they lie; `grows` grows by s·x² (u²)ᵀ if `GROW`.
+#[inline(always)]
+fn outer_rows<T: Scalar, A: Arch, M: Rule<T, A>, const GROW: bool>(
+    rule: &mut M,
+    x: &[T],
+    u: &[Lanes<T>],
+    e_and_s: [T; 2],
+    grows: &mut [Lanes<T>],
+) {
+    for (i, x) in x.chunks(2).enumerate() {
+        let (rule, grows) = some::<T, A, M, GROW>(rule, grows, 2 * i * u.len(), x.len() * u.len());
+        let rule = &mut { rule };
+        over_registers!(u.len(), A, |at, register| {
+            let factors = Factors::new(register.load(&u[at..]), e_and_s);
+            factors.inputs::<T, A, _, GROW>(rule, x, at, u.len(), grows);
+        });
+    }
+}
+
+/// `n` vectors from a place on, of the rule's and of what grows if `GROW`.
+#[inline(always)]
+fn some<'a, T: Scalar, A: Arch, M: Rule<T, A>, const GROW: bool>(
+    rule: &'a mut M,
+    grows: &'a mut [Lanes<T>],
+    at: usize,
+    n: usize,
+) -> (M::Within<'a>, &'a mut [Lanes<T>]) {
+    (rule.within(at..at + n), if GROW { &mut grows[at..at + n] } else { grows })
+}
+
+/// As [`outer_rows`], with u in registers. If the upper half of three vectors' last is padding (`short`), four inputs at a time: what
+/// is padding takes no time.
+#[inline(always)]
+pub(super) fn outer_inputs<T: Scalar, A: Arch, M: Rule<T, A>, const C: usize, const GROW: bool>(
+    rule: &mut M,
+    x: &[f32],
+    u: [A::V<T>; C],
+    short: bool,
+    e_and_s: [T; 2],
+    grows: &mut [Lanes<T>],
+) {
+    let mut done = 0;
+    if C == 3 && short {
+        let half = A::join_halves(u[C - 1], u[C - 1]);
+        let sixteen = [
+            Factors::new(A::Widest::of(&u), e_and_s),
+            Factors::new(A::Widest::of(&u[2 - A::Widest::<T>::VECTORS..]), e_and_s),
+        ];
+        let others = Factors::new(Vectors([half]), e_and_s);
+        for x in x.as_chunks::<4>().0 {
+            let (rule, grows) = some::<T, A, M, GROW>(rule, grows, done * C, OF_FOUR);
+            let four = FourOfRow::<A, T> { x: x.map(T::of_f32), sixteen, others };
+            if GROW {
+                four.grow(grows);
+            }
+            four_inputs::<T, A, _>(&mut { rule }, &four);
+            done += 4;
+        }
+    }
+    for x in x[done..].chunks(2) {
+        let mut two = [T::ZERO; 2];
+        for (two, &x) in two.iter_mut().zip(x) {
+            *two = T::of_f32(x);
+        }
+        let (rule, grows) = some::<T, A, M, GROW>(rule, grows, done * C, x.len() * C);
+        let (rule, x) = (&mut { rule }, &two[..x.len()]);
+        over_registers!(C, A, |at, register| {
+            let factors = Factors::new(register.of(&u[at..]), e_and_s);
+            factors.inputs::<T, A, _, GROW>(rule, x, at, C, grows);
+        });
+        done += x.len();
+    }
+}
+
+/// e·u and s·u² of a register of outputs.
+#[derive(Clone, Copy)]
+struct Factors<W> {
+    scaled: W,
+    square: W,
+}
+
+impl<W> Factors<W> {
+    #[inline(always)]
+    fn new<T: Scalar, V>(u: W, [e, s]: [T; 2]) -> Self
+    where
+        W: Rows<T, V>,
+    {
+        Factors { scaled: W::splat(e).mul(u), square: W::splat(s).mul(u.mul(u)) }
+    }
+
+    /// Moves the weights of one input or two to these outputs, whose vectors begin at `at` of each input's `columns`.
+    #[inline(always)]
+    fn inputs<T: Scalar, A: Arch, M: Rule<T, A>, const GROW: bool>(
+        self,
+        rule: &mut M,
+        x: &[T],
+        at: usize,
+        columns: usize,
+        grows: &mut [Lanes<T>],
+    ) where
+        W: Rows<T, A::V<T>>,
+    {
+        match *x {
+            [a, b] => rule.two([at, at + columns], [W::splat(a).mul(self.scaled), W::splat(b).mul(self.scaled)]),
+            [a] => rule.one(at, W::splat(a).mul(self.scaled)),
+            _ => unreachable!("one input or two"),
+        }
+        if GROW {
+            for (k, &x) in x.iter().enumerate() {
+                grow::<T, A, W, usize>(grows, at + k * columns, W::splat(x * x), self.square);
+            }
+        }
+    }
+}
+
+/// Adds a·b to what grows, at a place.
+#[inline(always)]
+pub(super) fn grow<T: Scalar, A: Arch, W: Rows<T, A::V<T>>, P: Place<T, A, W>>(
+    grows: &mut [Lanes<T>],
+    at: P,
+    a: W,
+    b: W,
+) {
+    at.store(a.madd(b, at.load(grows)), grows);
+}
+
+/// The gradient of four inputs by seventeen to [`NARROW`] outputs, a part of it at a time.
+trait OfFour<T: Scalar, A: Arch> {
+    /// Of the sixteen outputs of an input those from a vector on, the first or the second.
+    fn sixteen(&self, input: usize, vector: usize) -> A::Widest<T>;
+    /// The others of a pair of inputs.
+    fn others(&self, pair: usize) -> Eight<A, T>;
+}
+
+/// Of the rows of a batch.
+impl<T: Scalar, A: Arch> OfFour<T, A> for Four<T> {
+    #[inline(always)]
+    fn sixteen(&self, input: usize, vector: usize) -> A::Widest<T> {
+        A::Widest::load_from(&self.sixteen[input][vector..])
+    }
+
+    #[inline(always)]
+    fn others(&self, pair: usize) -> Eight<A, T> {
+        Eight::load_from(&self.others[pair..])
+    }
+}
+
+/// Of one row.
+struct FourOfRow<A: Arch, T: Scalar> {
+    x: [T; 4],
+    /// From the first vector on, and from the second.
+    sixteen: [Factors<A::Widest<T>>; 2],
+    /// Twice.
+    others: Factors<Eight<A, T>>,
+}
+
+impl<A: Arch, T: Scalar> FourOfRow<A, T> {
+    /// A pair of inputs, four times each.
+    #[inline(always)]
+    fn four_times(&self, pair: usize) -> Eight<A, T> {
+        Vectors([A::either_half(A::splat(self.x[2 * pair]), A::splat(self.x[2 * pair + 1]))])
+    }
+
+    #[inline(always)]
+    fn grow(&self, grows: &mut [Lanes<T>]) {
+        for k in 0..4 {
+            let square = A::Widest::splat(self.x[k] * self.x[k]);
+            for part in (0..2).step_by(A::Widest::<T>::VECTORS) {
+                grow::<T, A, _, _>(grows, 3 * k + part, square, self.sixteen[part].square);
+            }
+        }
+        for pair in 0..2 {
+            let x = self.four_times(pair);
+            grow::<T, A, _, _>(grows, others_at(pair), x.mul(x), self.others.square);
+        }
+    }
+}
+
+impl<A: Arch, T: Scalar> OfFour<T, A> for FourOfRow<A, T> {
+    #[inline(always)]
+    fn sixteen(&self, input: usize, vector: usize) -> A::Widest<T> {
+        A::Widest::splat(self.x[input]).mul(self.sixteen[vector].scaled)
+    }
+
+    #[inline(always)]
+    fn others(&self, pair: usize) -> Eight<A, T> {
+        self.four_times(pair).mul(self.others.scaled)
+    }
+}
+
+/// Where the others of a pair of inputs lie.
+#[inline(always)]
+fn others_at(pair: usize) -> Halves {
+    Halves([6 * pair + 2, 6 * pair + 5])
+}
+
+/// Moves the weights of four inputs, which are the rule's, three vectors each.
+#[inline(always)]
+fn four_inputs<T: Scalar, A: Arch, M: Rule<T, A>>(rule: &mut M, four: &impl OfFour<T, A>) {
+    for k in [0, 2] {
+        for part in (0..2).step_by(A::Widest::<T>::VECTORS) {
+            rule.two([3 * k + part, 3 * k + 3 + part], [four.sixteen(k, part), four.sixteen(k + 1, part)]);
+        }
+    }
+    rule.two([others_at(0), others_at(1)], [four.others(0), four.others(1)]);
 }
 
 pub(super) struct Outer<'a, T> {
@@ -61,7 +264,7 @@ impl<T: Scalar> Job for Outer<'_, T> {
     #[inline(always)]
     fn run<A: Arch>(self) {
         let Outer { part, net, x, n_in, u, sums, centred } = self;
-        let (ld, columns) = (net.ld, net.ld / LANES);
+        let columns = net.ld / LANES;
         if const { size_of::<T>() == 4 } && net.is_narrow() {
             return with_rule!(part, A, |rule| {
                 for from in (0..n_in).step_by(NARROW) {
@@ -71,10 +274,9 @@ impl<T: Scalar> Job for Outer<'_, T> {
                     if centred {
                         centre_sums::<T, A>(net, fours);
                     }
-                    for (q, four) in fours.iter().enumerate() {
-                        let j = from + 4 * q;
+                    for (j, four) in (from..).step_by(4).zip(&*fours) {
                         if n_in - j >= 4 {
-                            rule.four_inputs(3 * j, four);
+                            four_inputs::<T, A, _>(&mut Rule::<T, A>::within(rule, 3 * j..3 * j + OF_FOUR), four);
                         } else {
                             few_inputs::<T, A, _>(rule, four, 3 * j, n_in - j);
                         }
@@ -85,37 +287,40 @@ impl<T: Scalar> Job for Outer<'_, T> {
         if const { many_registers::<T, A>() } {
             return with_rule!(part, A, |rule| {
                 for j in (0..n_in).step_by(INPUTS) {
-                    let sums = &mut sums.inputs[..INPUTS.min(n_in - j)];
-                    for from in (0..columns).step_by(COLUMNS) {
-                        let own = COLUMNS.min(columns - from);
-                        over_columns!(own, col, C in [4 3 2 1], {
-                            // registers of sixteen numbers, and one of eight where C is odd
-                            let (x, u) = ((x, j), (u, columns, from));
-                            if C > 1 {
-                                A::call(SumInputs::<T, true> { x, u, sums, at: col, two: C == 4 });
-                            }
-                            if C % 2 == 1 {
-                                A::call(SumInputs::<T, false> { x, u, sums, at: col + C - 1, two: false });
-                            }
-                        });
-                        move_inputs::<T, A, _>(rule, sums, own, j * columns + from, columns);
+                    let n = INPUTS.min(n_in - j);
+                    let sums = &mut lanes_mut(&mut sums.inputs)[..n * columns];
+                    A::call(SumInputs { x: (x, j), n, u, columns, sums });
+                    for (i, sums) in sums.chunks_exact(columns).enumerate() {
+                        let at = (j + i) * columns;
+                        along::<T, A, _>(&mut Rule::<T, A>::within(rule, at..at + columns), Some(sums), columns);
                     }
                 }
             });
         }
         with_rule!(part, A, |rule| {
-            // nine sums, three vectors and a number leave registers to spare; twelve sums would be kept in memory
-            let mut j = 0;
-            while j < n_in {
-                let rows = (n_in - j).min(3);
-                over_columns!(columns, col, C in [3 2 1], {
-                    match rows {
-                        3 => outer_tile::<T, A, _, 3, C>(rule, x, j, u, ld, col),
-                        2 => outer_tile::<T, A, _, 2, C>(rule, x, j, u, ld, col),
-                        _ => outer_tile::<T, A, _, 1, C>(rule, x, j, u, ld, col),
-                    }
-                });
-                j += rows;
+            let (batch, fours) = (Batch { x, u, columns }, n_in / 4 * 4);
+            for j in (0..fours).step_by(4) {
+                let mut col = 0;
+                while col + TOGETHER <= columns {
+                    batch.tile::<A, _, 2, TOGETHER>(rule, j, col);
+                    batch.tile::<A, _, 2, TOGETHER>(rule, j + 2, col);
+                    col += TOGETHER;
+                }
+                while col < columns {
+                    batch.tile::<A, _, 4, 1>(rule, j, col);
+                    col += 1;
+                }
+            }
+            for j in fours..n_in {
+                let mut col = 0;
+                while col + TOGETHER <= columns {
+                    batch.tile::<A, _, 1, TOGETHER>(rule, j, col);
+                    col += TOGETHER;
+                }
+                while col < columns {
+                    batch.tile::<A, _, 1, 1>(rule, j, col);
+                    col += 1;
+                }
             }
         });
     }
@@ -125,199 +330,55 @@ impl<T: Scalar> Job for Outer<'_, T> {
 #[inline(always)]
 fn few_inputs<T: Scalar, A: Arch, M: Rule<T, A>>(rule: &mut M, four: &Four<T>, at: usize, n: usize) {
     for k in 0..n {
-        let [a, b] = &four.sixteen[k];
         let mut last = [T::ZERO; LANES];
         last[..HALF].copy_from_slice(&four.others.as_flattened()[k * HALF..][..HALF]);
-        rule.steps(at + 3 * k, [A::load(a), A::load(b), A::load(&last)]);
+        for part in (0..2).step_by(A::Widest::<T>::VECTORS) {
+            rule.one(at + 3 * k + part, OfFour::<T, A>::sixteen(four, k, part));
+        }
+        rule.one(at + 3 * k + 2, Vectors::<A, T, 1>([A::load(&last)]));
     }
 }
 
-/// Moves the weights of some inputs by their gradients, `n` vectors each, from the vector `at` on: of three inputs two share
-/// divisions, as in [`outer_tile`].
-#[inline(always)]
-fn move_inputs<T: Scalar, A: Arch, M: Rule<T, A>>(
-    rule: &mut M,
-    sums: &[[Lanes<T>; COLUMNS]],
-    n: usize,
-    at: usize,
+/// The rows of a batch.
+struct Batch<'a, T> {
+    x: RowList<'a, T>,
+    u: &'a [T],
+    /// Vectors of u of a row.
     columns: usize,
-) {
-    for (i, three) in sums.chunks(3).enumerate() {
-        let at = at + 3 * i * columns;
-        if let [a, b, ..] = three {
-            over_columns!(n, col, C in [3 2 1], {
-                let at = at + col;
-                rule.two_steps([at, at + columns], [vectors::<T, A, C>(a, col), vectors::<T, A, C>(b, col)]);
-            });
-        }
-        if let [single] | [_, _, single] = three {
-            let at = at + (three.len() - 1) * columns;
-            over_columns!(n, col, C in [3 2 1], rule.steps(at + col, vectors::<T, A, C>(single, col)));
-        }
-    }
 }
 
-#[inline(always)]
-fn vectors<T: Scalar, A: Arch, const C: usize>(from: &[Lanes<T>; COLUMNS], at: usize) -> [A::V<T>; C] {
-    let (from, mut out) = (&from[at..at + C], [A::zero::<T>(); C]);
-    for c in 0..C {
-        out[c] = A::load(&from[c]);
-    }
-    out
-}
-
-/// Moves the weights to C vectors of outputs, from column `col` of `columns` on, by the gradient x (e·u)ᵀ of one row;
-/// `grows` grows by s·x² (u²)ᵀ if `GROW`.
-#[inline(always)]
-fn outer_row<T: Scalar, A: Arch, M: Rule<T, A>, const C: usize, const GROW: bool>(
-    rule: &mut M,
-    x: impl Iterator<Item = T>,
-    u: [A::V<T>; C],
-    e: A::V<T>,
-    (columns, col): (usize, usize),
-    grows: &mut [Lanes<T>],
-    s: A::V<T>,
-) {
-    let [scaled, square] = factors::<T, A, C>(u, e, s);
-    // two inputs at a time, which can share divisions
-    let (mut x, mut at) = (x, col);
-    while let Some(first) = x.next() {
-        let grad = weigh_row::<T, A, C, GROW>(first, scaled, square, C, at, grows);
-        if let Some(second) = x.next() {
-            let next = weigh_row::<T, A, C, GROW>(second, scaled, square, C, at + columns, grows);
-            rule.two_steps([at, at + columns], [grad, next]);
-        } else {
-            rule.steps(at, grad);
-        }
-        at += 2 * columns;
-    }
-}
-
-/// e·u and s·u².
-#[inline(always)]
-fn factors<T: Scalar, A: Arch, const C: usize>(u: [A::V<T>; C], e: A::V<T>, s: A::V<T>) -> [[A::V<T>; C]; 2] {
-    let (mut scaled, mut square) = (u, u);
-    for c in 0..C {
-        scaled[c] = A::mul(e, u[c]);
-        square[c] = A::mul(s, A::mul(u[c], u[c]));
-    }
-    [scaled, square]
-}
-
-/// As [`outer_row`], for all outputs. If the upper half of the last vector is padding (`short`), the lower halves of two
-/// inputs move as one vector: what is padding takes no time.
-#[inline(always)]
-pub(super) fn outer_inputs<T: Scalar, A: Arch, M: Rule<T, A>, const C: usize, const GROW: bool>(
-    rule: &mut M,
-    x: &[f32],
-    u: [A::V<T>; C],
-    short: bool,
-    e: A::V<T>,
-    grows: &mut [Lanes<T>],
-    s: A::V<T>,
-) {
-    let (pairs, _) = x.as_chunks::<2>();
-    let pairs = if short { pairs } else { &[] };
-    let [scaled, square] = factors::<T, A, C>(u, e, s);
-    let last = C - 1;
-    let half = [A::join_halves(scaled[last], scaled[last]), A::join_halves(square[last], square[last])];
-    let mut at = 0;
-    for x in pairs {
-        let (first, second, next) = (T::of_f32(x[0]), T::of_f32(x[1]), at + C);
-        let grad = weigh_row::<T, A, C, GROW>(first, scaled, square, last, at, grows);
-        let next_grad = weigh_row::<T, A, C, GROW>(second, scaled, square, last, next, grows);
-        for c in 0..last {
-            rule.two_steps([at + c, next + c], [[grad[c]], [next_grad[c]]]);
-        }
-        let (x, ends) = (A::join_halves(A::splat(first), A::splat(second)), [at + last, next + last]);
-        if GROW {
-            let grown = A::madd(A::mul(x, x), half[1], halves_of::<T, A>(grows, ends));
-            store_halves::<T, A>(grown, grows, ends);
-        }
-        rule.two_halves(ends, A::mul(x, half[0]));
-        at += 2 * C;
-    }
-    let x = x[2 * pairs.len()..].iter().map(|&x| T::of_f32(x));
-    outer_row::<T, A, M, C, GROW>(rule, x, u, e, (C, at), grows, s);
-}
-
-/// x·u of the first `n` vectors; `grows`, from `at` on, grows by x²·square if `GROW`.
-#[inline(always)]
-fn weigh_row<T: Scalar, A: Arch, const C: usize, const GROW: bool>(
-    x: T,
-    mut u: [A::V<T>; C],
-    square: [A::V<T>; C],
-    n: usize,
-    at: usize,
-    grows: &mut [Lanes<T>],
-) -> [A::V<T>; C] {
-    if GROW {
-        let (grows, x) = (&mut grows[at..at + n], A::splat(x * x));
-        for c in 0..n {
-            A::store(A::madd(x, square[c], A::load(&grows[c])), &mut grows[c]);
-        }
-    }
-    let x = A::splat(x);
-    for c in 0..n {
-        u[c] = A::mul(x, u[c]);
-    }
-    u
-}
-
-/// e·u; `grows`, unless empty, grows by s·u² from `at` on.
-#[inline(always)]
-pub(super) fn grow_row<T: Scalar, A: Arch, const C: usize>(
-    mut u: [A::V<T>; C],
-    e: A::V<T>,
-    grows: &mut [Lanes<T>],
-    s: A::V<T>,
-    at: usize,
-) -> [A::V<T>; C] {
-    if let Some(grows) = grows.get_mut(at..at + C) {
-        for c in 0..C {
-            A::store(A::madd(s, A::mul(u[c], u[c]), A::load(&grows[c])), &mut grows[c]);
-        }
-    }
-    for c in 0..C {
-        u[c] = A::mul(e, u[c]);
-    }
-    u
-}
-
-/// Sums R inputs (from input `j`) by C vectors of outputs of the gradient, and moves their weights.
-#[inline(always)]
-fn outer_tile<T: Scalar, A: Arch, M: Rule<T, A>, const R: usize, const C: usize>(
-    rule: &mut M,
-    x: RowList<'_, T>,
-    j: usize,
-    u: &[T],
-    ld: usize,
-    col: usize,
-) {
-    let columns = ld / LANES;
-    let mut sums = [[A::zero::<T>(); C]; R];
-    // bounds are checked here and not for every row
-    assert!(col + C <= columns && j + R <= x.len());
-    for (u, x) in lanes(u).chunks_exact(columns).zip(x.iter()) {
-        let (u, x) = (&u[col..col + C], &x[j..j + R]);
-        let mut uk = [A::zero::<T>(); C];
-        for c in 0..C {
-            uk[c] = A::load(&u[c]);
-        }
-        for r in 0..R {
-            let v = A::splat(x[r]);
+impl<T: Scalar> Batch<'_, T> {
+    /// Sums R inputs (from input `j`) by C vectors of outputs of the gradient, and moves their weights, as [`along`] does: while these wait
+    /// for their roots and divisions, the next are summed. Eight sums, four vectors and a number leave registers to spare; twelve
+    /// sums would be kept in memory.
+    #[inline(always)]
+    fn tile<A: Arch, M: Rule<T, A>, const R: usize, const C: usize>(&self, rule: &mut M, j: usize, col: usize) {
+        let columns = self.columns;
+        let mut sums = [[Vectors::<A, T, 1>([A::zero()]); C]; R];
+        // bounds are checked here and not for every row
+        assert!(col + C <= columns && j + R <= self.x.len());
+        for (u, x) in lanes(self.u).chunks_exact(columns).zip(self.x.iter()) {
+            let (u, x) = (&u[col..col + C], &x[j..j + R]);
+            let mut own = [A::zero::<T>(); C];
             for c in 0..C {
-                sums[r][c] = A::madd(v, uk[c], sums[r][c]);
+                own[c] = A::load(&u[c]);
+            }
+            for r in 0..R {
+                let v = A::splat(x[r]);
+                for c in 0..C {
+                    sums[r][c].0[0] = A::madd(v, own[c], sums[r][c].0[0]);
+                }
             }
         }
-    }
-    let mut r = 0;
-    while r + 1 < R {
-        let at = (j + r) * columns + col;
-        rule.two_steps([at, at + columns], [sums[r], sums[r + 1]]);
-        r += 2;
-    }
-    if r < R {
-        rule.steps((j + r) * columns + col, sums[r]);
+        for r in 0..R {
+            let at = (j + r) * columns + col;
+            let rule = &mut rule.within(at..at + C);
+            if C == TOGETHER {
+                rule.two([0, 2], [sums[r][0], sums[r][C / 2]]);
+                rule.two([1, 3], [sums[r][C / 4], sums[r][C - 1]]);
+            } else {
+                rule.one(0, sums[r][0]);
+            }
+        }
     }
 }

@@ -14,8 +14,6 @@
 //! ∂offset = s·W_L·B        ∂gain = s·W_L·C        ∂W_L = s·(gain·C + offset·B)
 //! ```
 
-use std::slice;
-
 use super::sums::{Four, NARROW};
 use super::tangent::LAYER_NORM_EPS;
 use super::{Net, Params};

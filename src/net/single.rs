@@ -293,7 +293,8 @@ mod tests {
     use super::super::{Init, NetConfig, Optimiser, OutputScale, Schedule, Tangents, Towards};
     use super::*;
     use crate::data::{Encoding, Layout};
-    use crate::linalg::simd::{Neon, dispatch};
+    use crate::linalg::machine::instructions;
+    use crate::linalg::simd::{Neon, Portable, dispatch};
     use crate::seed::Seed;
     use rand::RngExt;
 
@@ -374,6 +375,12 @@ mod tests {
                     dispatch(Next(&mut memory, round(), false));
                     dispatch(Next(&mut registers, round(), true));
                     Next(&mut plain, round(), true).run::<Neon>();
+                }
+                if instructions() != Portable::NAME {
+                    assert!(
+                        registers.weights == plain.weights && registers.lambda == plain.lambda,
+                        "not the same bits"
+                    );
                 }
                 for course in [registers, plain] {
                     let far = course.weights.distance_squared(&memory.weights);

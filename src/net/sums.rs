@@ -2,30 +2,29 @@
 //! registers for.
 
 use crate::linalg::scalar::Scalar;
+use crate::linalg::simd::memory::Numbers;
 use crate::linalg::simd::{Arch, Job, LANES, Lanes, RowList, Rows, Vectors, lanes, many_registers};
 
-/// Inputs that are summed together where there are many registers: a multiple of three, as `outer.rs` takes them.
+/// Inputs that are summed before their weights move, in the order in which these lie, where there are many registers.
 pub(super) const INPUTS: usize = 12;
 
 /// Outputs that are a register of sixteen and a quarter of one, and as many inputs at most: the sums of such a matrix take
 /// twenty-five registers.
 pub(super) const NARROW: usize = 20;
 
-/// Vectors of outputs that are summed before their weights move.
-pub(super) const COLUMNS: usize = 16;
-
 /// Room for sums of a gradient.
 #[derive(Debug, Clone)]
 pub(crate) struct Sums<T> {
-    /// Those of some inputs by some vectors of outputs, so that weights move in the order in which they lie.
-    pub(super) inputs: Box<[[Lanes<T>; COLUMNS]; INPUTS]>,
+    /// Those of [`INPUTS`] inputs, as their weights lie.
+    pub(super) inputs: Numbers<T>,
     /// Those of a matrix with few outputs.
     pub(super) fours: Box<[Four<T>; NARROW / 4]>,
 }
 
 impl<T: Scalar> Sums<T> {
-    pub(crate) fn new() -> Self {
-        Sums { inputs: Box::new([[[T::ZERO; LANES]; COLUMNS]; INPUTS]), fours: Box::new([Four::ZERO; NARROW / 4]) }
+    /// For matrices with so many outputs, or padding of such.
+    pub(crate) fn new(ld: usize) -> Self {
+        Sums { inputs: Numbers::zeros(INPUTS * ld), fours: Box::new([Four::ZERO; NARROW / 4]) }
     }
 }
 
@@ -41,74 +40,83 @@ impl<T: Scalar> Four<T> {
     const ZERO: Four<T> = Four { sixteen: [[[T::ZERO; LANES]; 2]; 4], others: [[T::ZERO; LANES]; 2] };
 }
 
-/// Sums of x u over the rows, for as many inputs as there are `sums`, from an input on, and one register of outputs, or two, from a
-/// column on, written to the sums' vectors from `at` on. Registers hold sixteen numbers, or eight. A function of its own: whatever
-/// the rule, it is the same.
-pub(super) struct SumInputs<'a, T, const SIXTEEN: bool> {
+/// Sums of x u over the rows, for `n` inputs from an input on, up to [`INPUTS`], with registers for twenty-four sums. A function of its own: whatever the rule, it is the same.
+pub(super) struct SumInputs<'a, T> {
     /// The rows, the first input.
     pub(super) x: (RowList<'a, T>, usize),
-    /// Numbers, vectors of a row, the first vector.
-    pub(super) u: (&'a [T], usize, usize),
-    pub(super) sums: &'a mut [[Lanes<T>; COLUMNS]],
-    pub(super) at: usize,
-    pub(super) two: bool,
+    pub(super) n: usize,
+    pub(super) u: &'a [T],
+    /// Vectors of a row of u.
+    pub(super) columns: usize,
+    pub(super) sums: &'a mut [Lanes<T>],
 }
 
-impl<T: Scalar, const SIXTEEN: bool> Job for SumInputs<'_, T, SIXTEEN> {
+impl<T: Scalar> Job for SumInputs<'_, T> {
     type Out = ();
 
     #[inline(always)]
-    fn run<A: Arch>(self) {
-        let SumInputs { x, u, sums, at, two } = self;
-        macro_rules! of {
-            ($($n:literal)+) => {
-                match (sums.len(), SIXTEEN, two) {
-                    $(
-                        ($n, true, true) => sum_tile::<T, A, A::Sixteen<T>, $n, 2>(x, u, sums, at),
-                        ($n, true, false) => sum_tile::<T, A, A::Sixteen<T>, $n, 1>(x, u, sums, at),
-                        ($n, false, _) => sum_tile::<T, A, Vectors<A, T, 1>, $n, 1>(x, u, sums, at),
-                    )+
-                    _ => unreachable!("one to twelve inputs"),
-                }
-            };
-        }
-        of!(1 2 3 4 5 6 7 8 9 10 11 12);
+    fn run<A: Arch>(mut self) {
+        let done = self.inputs::<A, INPUTS>(0);
+        let done = self.inputs::<A, 4>(done);
+        self.inputs::<A, 1>(done);
     }
 }
 
-/// As [`SumInputs`], of R inputs by N registers.
-#[inline(always)]
-fn sum_tile<T: Scalar, A: Arch, W: Rows<T, A::V<T>>, const R: usize, const N: usize>(
-    (x, j): (RowList<'_, T>, usize),
-    (u, columns, col): (&[T], usize, usize),
-    out: &mut [[Lanes<T>; COLUMNS]],
-    at: usize,
-) {
-    let (col, width) = (col + at, N * W::VECTORS);
-    let mut sums = [[W::splat(T::ZERO); N]; R];
-    // bounds are checked here and not for every row
-    assert!(col + width <= columns && j + R <= x.len());
-    for (u, x) in lanes(u).chunks_exact(columns).zip(x.iter()) {
-        let (u, x) = (&u[col..col + width], &x[j..j + R]);
-        let mut own = [W::splat(T::ZERO); N];
-        for c in 0..N {
-            own[c] = W::load_from(&u[c * W::VECTORS..]);
+impl<T: Scalar> SumInputs<'_, T> {
+    /// The inputs after those that are done, R at a time, as long as there are so many. Returns how many are done then.
+    #[inline(always)]
+    fn inputs<A: Arch, const R: usize>(&mut self, mut done: usize) -> usize {
+        let wide = A::Widest::<T>::VECTORS;
+        while done + R <= self.n {
+            let mut col = 0;
+            while col + 2 * wide <= self.columns {
+                self.tile::<A, A::Widest<T>, R, 2>(done, col);
+                col += 2 * wide;
+            }
+            while col + wide <= self.columns {
+                self.tile::<A, A::Widest<T>, R, 1>(done, col);
+                col += wide;
+            }
+            while col < self.columns {
+                self.tile::<A, Vectors<A, T, 1>, R, 1>(done, col);
+                col += 1;
+            }
+            done += R;
         }
-        for r in 0..R {
-            let v = W::splat(x[r]);
+        done
+    }
+
+    /// R inputs by N registers of outputs.
+    #[inline(always)]
+    fn tile<A: Arch, W: Rows<T, A::V<T>>, const R: usize, const N: usize>(&mut self, done: usize, col: usize) {
+        let ((x, first), columns, width) = (self.x, self.columns, N * W::VECTORS);
+        let j = first + done;
+        let mut sums = [[W::splat(T::ZERO); N]; R];
+        // bounds are checked here and not for every row
+        assert!(col + width <= columns && j + R <= x.len());
+        for (u, x) in lanes(self.u).chunks_exact(columns).zip(x.iter()) {
+            let (u, x) = (&u[col..col + width], &x[j..j + R]);
+            let mut own = [W::splat(T::ZERO); N];
             for c in 0..N {
-                sums[r][c] = v.madd(own[c], sums[r][c]);
+                own[c] = W::load_from(&u[c * W::VECTORS..]);
+            }
+            for r in 0..R {
+                let v = W::splat(x[r]);
+                for c in 0..N {
+                    sums[r][c] = v.madd(own[c], sums[r][c]);
+                }
+            }
+        }
+        let out = &mut self.sums[done * columns..(done + R) * columns];
+        for (r, out) in out.chunks_exact_mut(columns).enumerate() {
+            for c in 0..N {
+                sums[r][c].store_to(&mut out[col + c * W::VECTORS..]);
             }
         }
     }
-    for r in 0..R {
-        for c in 0..N {
-            sums[r][c].store_to(&mut out[r][at + c * W::VECTORS..]);
-        }
-    }
 }
 
-/// As [`SumInputs`], for seventeen to [`NARROW`] outputs in three vectors, and as many inputs as the fours hold: sixteen outputs of an
+/// As [`SumInputs`], of seventeen to [`NARROW`] outputs in three vectors, and as many inputs as the fours hold: sixteen outputs of an
 /// input in a register, the others of four inputs in one, so that none of its lanes is empty.
 pub(super) struct SumNarrow<'a, T> {
     pub(super) x: (RowList<'a, T>, usize),

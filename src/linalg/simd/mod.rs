@@ -13,7 +13,9 @@ pub(crate) mod x86;
 
 use super::scalar::Scalar;
 use crate::error::Error;
-pub(crate) use rows::{RowList, Rows, Scattered, Tile, Vectors, columns, fours, pieces, turn_back};
+pub(crate) use rows::{
+    Register, RowList, Rows, Scattered, Tile, Vectors, columns, fours, over_registers, pieces, turn_back,
+};
 #[cfg(target_arch = "x86_64")]
 use x86::Registers;
 
@@ -64,6 +66,8 @@ pub trait Arch: 'static {
     type V<T: Scalar>: Copy;
     /// Sixteen numbers.
     type Sixteen<T: Scalar>: Rows<T, Self::V<T>>;
+    /// As many numbers as one register holds, eight or sixteen; eight also where these are more than one register.
+    type Widest<T: Scalar>: Rows<T, Self::V<T>>;
     fn splat<T: Scalar>(v: T) -> Self::V<T>;
     fn load<T: Scalar>(from: &Lanes<T>) -> Self::V<T>;
     fn store<T: Scalar>(v: Self::V<T>, to: &mut Lanes<T>);
@@ -155,6 +159,7 @@ impl<const FUSED: bool> Arch for Arrays<FUSED> {
     const ROWS_IN_REGISTERS: bool = FUSED;
     type V<T: Scalar> = Lanes<T>;
     type Sixteen<T: Scalar> = Vectors<Self, T, 2>;
+    type Widest<T: Scalar> = Vectors<Self, T, 1>;
     fn call<J: Job>(job: J) -> J::Out {
         job.run::<Self>()
     }
@@ -269,6 +274,7 @@ macro_rules! arch {
             const WIDE_REGISTERS: bool = $wide;
             type V<T: Scalar> = <T as Registers<Self>>::V;
             type Sixteen<T: Scalar> = <T as Registers<Self>>::Sixteen;
+            type Widest<T: Scalar> = <T as Registers<Self>>::Widest;
             #[inline(always)]
             fn call<J: Job>(job: J) -> J::Out {
                 // SAFETY: this is reached only from code that `dispatch` runs after it has found the instructions.
@@ -345,6 +351,10 @@ macro_rules! arch {
             #[inline(always)]
             fn store_halves<T: Scalar>(v: Self::V<T>, a: &mut Lanes<T>, b: &mut Lanes<T>) {
                 <T as Registers<Self>>::store_halves(v, a, b);
+            }
+            #[inline(always)]
+            fn total<T: Scalar>(a: Self::V<T>) -> T {
+                <T as Registers<Self>>::total(a)
             }
             #[inline(always)]
             fn transpose<T: Scalar>(rows: [Self::V<T>; LANES]) -> [Self::V<T>; LANES] {

@@ -53,12 +53,16 @@ pub trait Rows<T, V>: Copy {
     fn sqrt(self) -> Self;
     /// self·b + c, rounded once where the processor can.
     fn madd(self, b: Self, c: Self) -> Self;
+    /// c − self·b, rounded once where the processor can.
+    fn nmadd(self, b: Self, c: Self) -> Self;
     /// max(self, 0).
     fn positive(self) -> Self;
     /// `a` where `self` > 0, else 0.
     fn where_positive(self, a: Self) -> Self;
     /// The sum of its vectors, or the only one.
     fn folded(self) -> V;
+    /// The first vectors of some, side by side.
+    fn of(vectors: &[V]) -> Self;
     /// From the first vectors of a list: numbers that lie side by side, on no border.
     fn load_from(list: &[Lanes<T>]) -> Self;
     /// Over the first vectors of a list.
@@ -72,6 +76,50 @@ pub trait Rows<T, V>: Copy {
     /// Writes four numbers of each row, `stride` apart.
     fn turn_back(columns: [Self; 4], rows: &mut [T], stride: usize);
 }
+
+/// Stands for a kind of register where code is written once for two of them.
+pub(crate) struct Register<A: Arch, T: Scalar, W: Rows<T, A::V<T>>>(PhantomData<(A, T, W)>);
+
+impl<A: Arch, T: Scalar, W: Rows<T, A::V<T>>> Register<A, T, W> {
+    pub(crate) const NEW: Self = Register(PhantomData);
+
+    /// Its vectors of eight numbers.
+    #[inline(always)]
+    pub(crate) fn vectors(&self) -> usize {
+        W::VECTORS
+    }
+
+    /// As [`Rows::of`].
+    #[inline(always)]
+    pub(crate) fn of(&self, vectors: &[A::V<T>]) -> W {
+        W::of(vectors)
+    }
+
+    /// As [`Rows::load_from`].
+    #[inline(always)]
+    pub(crate) fn load(&self, list: &[Lanes<T>]) -> W {
+        W::load_from(list)
+    }
+}
+
+/// Does something with every vector of `$n`: as many at a time as the widest register holds, whose kind is given, and what is left one
+/// by one.
+macro_rules! over_registers {
+    ($n:expr, $arch:ident, |$at:ident, $register:ident| $body:expr) => {{
+        let (n, mut $at) = ($n, 0);
+        let $register = $crate::linalg::simd::Register::<$arch, T, $arch::Widest<T>>::NEW;
+        while $at + $register.vectors() <= n {
+            $body;
+            $at += $register.vectors();
+        }
+        let $register = $crate::linalg::simd::Register::<$arch, T, $crate::linalg::simd::Vectors<$arch, T, 1>>::NEW;
+        while $at < n {
+            $body;
+            $at += 1;
+        }
+    }};
+}
+pub(crate) use over_registers;
 
 /// The first four numbers of each of `n` rows, which lie `stride` apart; then those of the first row again.
 #[inline(always)]
@@ -270,6 +318,10 @@ macro_rules! vectors {
                 Vectors([$(A::madd(self.0[$k], b.0[$k], c.0[$k])),+])
             }
             #[inline(always)]
+            fn nmadd(self, b: Self, c: Self) -> Self {
+                Vectors([$(A::nmadd(self.0[$k], b.0[$k], c.0[$k])),+])
+            }
+            #[inline(always)]
             fn positive(self) -> Self {
                 Vectors([$(A::positive(self.0[$k])),+])
             }
@@ -281,6 +333,10 @@ macro_rules! vectors {
             fn folded(self) -> A::V<T> {
                 let (first, last) = (self.0[0], self.0[$n - 1]);
                 if $n == 1 { first } else { A::add(first, last) }
+            }
+            #[inline(always)]
+            fn of(vectors: &[A::V<T>]) -> Self {
+                Vectors([$(vectors[$k]),+])
             }
             #[inline(always)]
             fn load_from(list: &[Lanes<T>]) -> Self {
@@ -296,7 +352,7 @@ macro_rules! vectors {
             }
             #[inline(always)]
             fn each_four_times(four: &[T; 4]) -> Self {
-                Vectors([$(A::load(&each(|l| four[2 * $k + l / 4]))),+])
+                Vectors([$(A::either_half(A::splat(four[2 * $k]), A::splat(four[2 * $k + 1]))),+])
             }
             #[inline(always)]
             fn turn(rows: [&[T; 4]; 2 * LANES]) -> [Self; 4] {

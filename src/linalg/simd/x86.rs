@@ -9,6 +9,8 @@ pub trait Registers<A>: Sized {
     type V: Copy;
     /// Sixteen numbers.
     type Sixteen: Rows<Self, Self::V>;
+    /// As many numbers as one register holds, but not fewer than eight.
+    type Widest: Rows<Self, Self::V>;
     fn splat(v: Self) -> Self::V;
     fn load(from: &Lanes<Self>) -> Self::V;
     fn store(v: Self::V, to: &mut Lanes<Self>);
@@ -27,6 +29,7 @@ pub trait Registers<A>: Sized {
     fn either_half(a: Self::V, b: Self::V) -> Self::V;
     fn sum_fours(v: [Self::V; HALF]) -> Self::V;
     fn store_halves(v: Self::V, a: &mut Lanes<Self>, b: &mut Lanes<Self>);
+    fn total(a: Self::V) -> Self;
     fn transpose(rows: [Self::V; LANES]) -> [Self::V; LANES];
     fn turn(rows: [&[Self; 4]; LANES]) -> [Self::V; 4];
     fn turn_back(columns: [Self::V; 4], rows: &mut [Self], stride: usize);
@@ -47,10 +50,11 @@ fn fours<T>(rows: &mut [T], stride: usize, n: usize) -> *mut T {
 /// Eight f32 in one register of 256 bits, in both instruction sets: AVX-512 adds registers, masks and broadcasts from
 /// memory, which the compiler uses; vectors of sixteen would leave half of a padded row of units empty.
 macro_rules! single {
-    ($arch:ty, $sixteen:ty) => {
+    ($arch:ty, $sixteen:ty, $widest:ty) => {
         impl Registers<$arch> for f32 {
             type V = __m256;
             type Sixteen = $sixteen;
+            type Widest = $widest;
             #[inline(always)]
             fn splat(v: f32) -> __m256 {
                 unsafe { _mm256_set1_ps(v) }
@@ -132,6 +136,14 @@ macro_rules! single {
                 }
             }
             #[inline(always)]
+            fn total(a: __m256) -> f32 {
+                unsafe {
+                    let four = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps::<1>(a));
+                    let two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+                    _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)))
+                }
+            }
+            #[inline(always)]
             fn transpose(r: [__m256; LANES]) -> [__m256; LANES] {
                 unsafe {
                     // pairs of rows, then quadruples within halves of a register, then the halves
@@ -181,8 +193,8 @@ macro_rules! single {
         }
     };
 }
-single!(Avx2, Vectors<Avx2, f32, 2>);
-single!(Avx512, Sixteen);
+single!(Avx2, Vectors<Avx2, f32, 2>, Vectors<Avx2, f32, 1>);
+single!(Avx512, Sixteen, Sixteen);
 
 /// Of four registers, in each quarter of 128 bits: rows become columns.
 #[inline(always)]
@@ -242,6 +254,10 @@ impl Rows<f32, __m256> for Sixteen {
         Sixteen(unsafe { _mm512_fmadd_ps(self.0, b.0, c.0) })
     }
     #[inline(always)]
+    fn nmadd(self, b: Self, c: Self) -> Self {
+        Sixteen(unsafe { _mm512_fnmadd_ps(self.0, b.0, c.0) })
+    }
+    #[inline(always)]
     fn positive(self) -> Self {
         Sixteen(unsafe { _mm512_max_ps(self.0, _mm512_setzero_ps()) })
     }
@@ -255,6 +271,10 @@ impl Rows<f32, __m256> for Sixteen {
     #[inline(always)]
     fn folded(self) -> __m256 {
         unsafe { _mm256_add_ps(_mm512_castps512_ps256(self.0), _mm512_extractf32x8_ps::<1>(self.0)) }
+    }
+    #[inline(always)]
+    fn of(vectors: &[__m256]) -> Self {
+        Sixteen(unsafe { _mm512_insertf32x8::<1>(_mm512_castps256_ps512(vectors[0]), vectors[1]) })
     }
     #[inline(always)]
     fn load_from(list: &[Lanes<f32>]) -> Self {
@@ -347,9 +367,19 @@ fn turn8(rows: [&[f64; 4]; LANES]) -> ([__m256d; 4], [__m256d; 4]) {
     (transpose4(halves[0]), transpose4(halves[1]))
 }
 
+/// The sum of four numbers, as a tree.
+#[inline(always)]
+fn total4(four: __m256d) -> f64 {
+    unsafe {
+        let two = _mm_add_pd(_mm256_castpd256_pd128(four), _mm256_extractf128_pd::<1>(four));
+        _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)))
+    }
+}
+
 impl Registers<Avx2> for f64 {
     type V = Pair;
     type Sixteen = Vectors<Avx2, f64, 2>;
+    type Widest = Vectors<Avx2, f64, 1>;
     #[inline(always)]
     fn splat(v: f64) -> Pair {
         let v = unsafe { _mm256_set1_pd(v) };
@@ -432,6 +462,10 @@ impl Registers<Avx2> for f64 {
         }
     }
     #[inline(always)]
+    fn total(a: Pair) -> f64 {
+        total4(unsafe { _mm256_add_pd(a.0, a.1) })
+    }
+    #[inline(always)]
     fn transpose(r: [Pair; LANES]) -> [Pair; LANES] {
         let low = transpose4([r[0].0, r[1].0, r[2].0, r[3].0]);
         let low_right = transpose4([r[4].0, r[5].0, r[6].0, r[7].0]);
@@ -482,6 +516,7 @@ fn halves(v: __m512d) -> Pair {
 impl Registers<Avx512> for f64 {
     type V = __m512d;
     type Sixteen = Vectors<Avx512, f64, 2>;
+    type Widest = Vectors<Avx512, f64, 1>;
     #[inline(always)]
     fn splat(v: f64) -> __m512d {
         unsafe { _mm512_set1_pd(v) }
@@ -557,6 +592,11 @@ impl Registers<Avx512> for f64 {
             _mm256_storeu_pd(a.as_mut_ptr(), _mm512_castpd512_pd256(v));
             _mm256_storeu_pd(b.as_mut_ptr(), _mm512_extractf64x4_pd::<1>(v));
         }
+    }
+    #[inline(always)]
+    fn total(a: __m512d) -> f64 {
+        let (low, high) = halves(a);
+        total4(unsafe { _mm256_add_pd(low, high) })
     }
     #[inline(always)]
     fn transpose(rows: [__m512d; LANES]) -> [__m512d; LANES] {
