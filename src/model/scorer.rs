@@ -105,6 +105,11 @@ impl<T: Scalar> Job for ScoreDiagonal<'_, T> {
     fn run<A: Arch>(mut self) {
         let (net, weights) = (&self.scorer.net, &self.scorer.weights);
         net.wide_begin(&weights.rest, self.wide);
+        if self.is_shallow() {
+            let action = self.group.action;
+            let (_, rest) = self.inverse.parts(net, self.scorer.layout.block(action), action);
+            net.shallow_begin_score(&weights.rest, rest, self.wide);
+        }
         let (all, mut done) = (self.group.rows(), 0);
         for rows in all.chunks(TALL_ROWS) {
             if net.is_tall() {
@@ -138,14 +143,19 @@ impl<T: Scalar> Job for ScoreDiagonal<'_, T> {
 const THIRD: usize = ROWS.div_ceil(3);
 
 impl<T: Scalar> ScoreDiagonal<'_, T> {
+    /// Whether the passes are those of networks with one hidden layer.
+    fn is_shallow(&self) -> bool {
+        self.scorer.net.is_shallow() && self.theta.is_none()
+    }
+
     /// Scores as many rows as R holds at most; `at` is the first of them among those of `tall`. The rows `next` are asked for
     /// meanwhile.
     #[inline(always)]
     fn tile<A: Arch, R: simd::Rows<T, A::V<T>>>(&mut self, rows: Rows<'_>, at: usize, next: Rows<'_>) {
         let Scorer { net, layout, weights, .. } = self.scorer;
         let (action, block) = (self.group.action, layout.block(self.group.action));
+        let shallow = self.is_shallow();
         let (tall, wide) = (&*self.tall, &mut *self.wide);
-        let shallow = net.is_shallow() && self.theta.is_none();
         if net.is_tall() {
             net.tall_to_z::<T, A, R>((tall, 0), at, wide);
         } else {
@@ -175,7 +185,7 @@ impl<T: Scalar> ScoreDiagonal<'_, T> {
         }
         next.part((2 * THIRD).min(next.len()), THIRD).prefetch();
         let widths = if shallow {
-            net.shallow_score::<T, A, R>(&weights.rest, rest, wide)
+            net.shallow_score::<T, A, R>(wide)
         } else {
             net.wide_pass::<T, A, R>(&weights.rest, wide);
             net.wide_contract::<T, A, R, true>(rest, wide)

@@ -17,14 +17,14 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use super::outer::{Outer, OuterOne, grow, outer_inputs};
-use super::rule::{Halves, Place, Rule, with_rule};
+use super::outer::{Outer, OuterOne, outer_inputs, vectors};
+use super::rule::{Rule, with_rule};
 use super::sums::Sums;
 use super::{Net, Params};
 use crate::archive::Archive;
 use crate::error::{Error, not_negative, positive};
 use crate::linalg::scalar::Scalar;
-use crate::linalg::simd::{Arch, HALF, Job, LANES, Lanes, RowList, Rows, Vectors, lanes, lanes_mut, over_registers};
+use crate::linalg::simd::{Arch, HALF, Job, LANES, Lanes, RowList, Rows, Vectors, lanes, lanes_mut};
 
 pub(super) const BETA1: f64 = 0.9;
 pub(super) const BETA2: f64 = 0.999;
@@ -261,37 +261,13 @@ impl<T: Scalar> Part<'_, T> {
         e: T,
         growth: Option<(&mut [T], T)>,
     ) {
-        let (grows, s) = growth.unwrap_or_default();
-        let grows = lanes_mut(grows);
-        let mut unit = [T::ZERO; LANES];
-        unit[0] = T::ONE;
+        let (short, places) = (padding >= HALF, places.map(|at| at.map(|at| at / LANES)));
+        let one = one.map(|at| at / LANES);
         with_rule!(self, A, |rule| {
-            let [a, b, more @ ..] = places.map(|at| at.map(|at| at / LANES));
-            if let (Some(a), Some(b)) = (a, b) {
-                let (whole, [u, v]) = (if padding >= HALF { C - 1 } else { C }, [rows[0], rows[1]]);
-                over_registers!(whole, A, |c, register| {
-                    let u = grow_by::<T, A, _>(register.of(&u[c..]), [e, s], grows, a + c);
-                    let v = grow_by::<T, A, _>(register.of(&v[c..]), [e, s], grows, b + c);
-                    Rule::<T, A>::two(rule, [a + c, b + c], [u, v]);
-                });
-                if padding >= HALF {
-                    let joined = Vectors::<A, T, 1>([A::join_halves(u[C - 1], v[C - 1])]);
-                    let last = Halves([a + C - 1, b + C - 1]);
-                    Rule::<T, A>::one(rule, last, grow_by::<T, A, _>(joined, [e, s], grows, last));
-                }
-            }
-            for (at, u) in more.into_iter().zip([rows[2], rows[3]]) {
-                if let Some(at) = at {
-                    over_registers!(C, A, |c, register| {
-                        let u = grow_by::<T, A, _>(register.of(&u[c..]), [e, s], grows, at + c);
-                        Rule::<T, A>::one(rule, at + c, u);
-                    });
-                }
-            }
-            if let Some(at) = one {
-                let at = at / LANES;
-                let unit = grow_by::<T, A, _>(Vectors::<A, T, 1>([A::load(&unit)]), [e, s], grows, at);
-                Rule::<T, A>::one(rule, at, unit);
+            if let Some((grows, s)) = growth {
+                vectors::<T, A, _, C, true>(rule, places, rows, short, one, [e, s], lanes_mut(grows));
+            } else {
+                vectors::<T, A, _, C, false>(rule, places, rows, short, one, [e, T::ZERO], &mut []);
             }
         });
     }
@@ -355,18 +331,4 @@ fn gradient<T: Scalar, A: Arch, W: Rows<T, A::V<T>>>(grad: Option<&[Lanes<T>]>, 
         Some(grad) => W::load_from(&grad[at..]),
         None => W::splat(T::ZERO),
     }
-}
-
-/// e·u; `grows`, unless empty, grows by s·u² from `at` on.
-#[inline(always)]
-fn grow_by<T: Scalar, A: Arch, W: Rows<T, A::V<T>>>(
-    u: W,
-    [e, s]: [T; 2],
-    grows: &mut [Lanes<T>],
-    at: impl Place<T, A, W>,
-) -> W {
-    if !grows.is_empty() {
-        grow::<T, A, W, _>(grows, at, W::splat(s), u.mul(u));
-    }
-    W::splat(e).mul(u)
 }

@@ -115,6 +115,77 @@ pub(super) fn outer_inputs<T: Scalar, A: Arch, M: Rule<T, A>, const C: usize, co
     }
 }
 
+/// Moves rows of C vectors of parameters, those that have a place, by e·u, and the first number of the vector `one` by e; `grows` grows by
+/// s·u², or s, if `GROW`. The first two, which lie side by side, if at all, move together.
+#[inline(always)]
+pub(super) fn vectors<T: Scalar, A: Arch, M: Rule<T, A>, const C: usize, const GROW: bool>(
+    rule: &mut M,
+    places: [Option<usize>; 4],
+    rows: [[A::V<T>; C]; 4],
+    short: bool,
+    one: Option<usize>,
+    e_and_s: [T; 2],
+    grows: &mut [Lanes<T>],
+) {
+    if let (Some(a), Some(b)) = (places[0], places[1]) {
+        let [u, v] = [rows[0], rows[1]];
+        assert!(b == a + C, "gain and offset lie side by side");
+        let (rule, grows) = some::<T, A, M, GROW>(rule, grows, a, 2 * C);
+        let rule = &mut { rule };
+        if short {
+            two_rows::<T, A, _, C, GROW>(rule, [u, v], C - 1, e_and_s, grows);
+            let (joined, at) = (Vectors([A::join_halves(u[C - 1], v[C - 1])]), Halves([C - 1, 2 * C - 1]));
+            rule.one(at, scaled::<T, A, Eight<A, T>, _, GROW>(joined, e_and_s, grows, at));
+        } else {
+            two_rows::<T, A, _, C, GROW>(rule, [u, v], C, e_and_s, grows);
+        }
+    }
+    for k in 2..4 {
+        if let Some(at) = places[k] {
+            let (rule, grows) = some::<T, A, M, GROW>(rule, grows, at, C);
+            let rule = &mut { rule };
+            over_registers!(C, A, |c, register| {
+                rule.one(c, scaled::<T, A, _, _, GROW>(register.of(&rows[k][c..]), e_and_s, grows, c));
+            });
+        }
+    }
+    if let Some(at) = one {
+        let mut unit = [T::ZERO; LANES];
+        unit[0] = T::ONE;
+        rule.one(at, scaled::<T, A, Eight<A, T>, _, GROW>(Vectors([A::load(&unit)]), e_and_s, grows, at));
+    }
+}
+
+/// Moves the first `n` vectors of two rows that lie side by side.
+#[inline(always)]
+fn two_rows<T: Scalar, A: Arch, M: Rule<T, A>, const C: usize, const GROW: bool>(
+    rule: &mut M,
+    [u, v]: [[A::V<T>; C]; 2],
+    n: usize,
+    e_and_s: [T; 2],
+    grows: &mut [Lanes<T>],
+) {
+    over_registers!(n, A, |c, register| {
+        let u = scaled::<T, A, _, _, GROW>(register.of(&u[c..]), e_and_s, grows, c);
+        let v = scaled::<T, A, _, _, GROW>(register.of(&v[c..]), e_and_s, grows, C + c);
+        rule.two([c, C + c], [u, v]);
+    });
+}
+
+/// e·u; `grows` grows by s·u² if `GROW`.
+#[inline(always)]
+fn scaled<T: Scalar, A: Arch, W: Rows<T, A::V<T>>, P: Place<T, A, W>, const GROW: bool>(
+    u: W,
+    [e, s]: [T; 2],
+    grows: &mut [Lanes<T>],
+    at: P,
+) -> W {
+    if GROW {
+        grow::<T, A, W, P>(grows, at, W::splat(s), u.mul(u));
+    }
+    W::splat(e).mul(u)
+}
+
 /// e·u and s·u² of a register of outputs.
 #[derive(Clone, Copy)]
 struct Factors<W> {
@@ -158,12 +229,7 @@ impl<W> Factors<W> {
 
 /// Adds a·b to what grows, at a place.
 #[inline(always)]
-pub(super) fn grow<T: Scalar, A: Arch, W: Rows<T, A::V<T>>, P: Place<T, A, W>>(
-    grows: &mut [Lanes<T>],
-    at: P,
-    a: W,
-    b: W,
-) {
+fn grow<T: Scalar, A: Arch, W: Rows<T, A::V<T>>, P: Place<T, A, W>>(grows: &mut [Lanes<T>], at: P, a: W, b: W) {
     at.store(a.madd(b, at.load(grows)), grows);
 }
 

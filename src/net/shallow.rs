@@ -7,11 +7,28 @@
 //! δz_i = inv·(δ̂_i − mean(δ̂) − x̂_i·mean(δ̂·x̂))
 //! width² = inv²·Σ_i (δz_i/inv)²·Σ_j c_ji x_j² + Σ_i δy_i²·(c_offset,i + c_gain,i·x̂_i²) + s²·Σ_i c_output,i·h_i²
 //! ```
+//!
+//! where δy_i is s·W_L,i or 0: what a unit multiplies by it is multiplied once for all rows ([`Unit`]), and of the units with y > 0 alone
+//! f = Σ_i δ̂_i·x̂_i + Σ_i δy_i·offset_i.
 
 use super::wide::WideLayer;
 use super::{Net, ROWS, Wide};
 use crate::linalg::scalar::Scalar;
 use crate::linalg::simd::{Arch, Job, Rows, Tile, Vectors};
+
+/// What the score of all rows needs of a unit; o is s·W_L.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Unit<T> {
+    gain: T,
+    offset: T,
+    /// o·gain and o·offset.
+    o_gain: T,
+    o_offset: T,
+    /// o²·c_gain, o²·c_offset and s²·c_output.
+    c_gain: T,
+    c_offset: T,
+    c_output: T,
+}
 
 impl Net {
     /// Whether the passes of this file can be used.
@@ -19,54 +36,70 @@ impl Net {
         self.layers.len() == 1 && self.config.layer_norm && !self.config.biases
     }
 
-    /// f, and √(Σ c·g²) over all parameters for each row, where `c` has the shape of all but W_1. z_1 is centred, and the part
-    /// of W_1 (`product`) in place.
+    /// Before [`Net::shallow_score`] of rows for which the weights of the squared gradient in the width are `c`, in the shape of all parameters
+    /// but W_1.
     #[inline(always)]
-    pub(crate) fn shallow_score<T: Scalar, A: Arch, R: Rows<T, A::V<T>>>(
-        &self,
-        rest: &[T],
-        c: &[T],
-        wide: &mut Wide<T>,
-    ) -> [T; ROWS] {
+    pub(crate) fn shallow_begin_score<T: Scalar>(&self, rest: &[T], c: &[T], wide: &mut Wide<T>) {
+        let ([gain, offset], [c_gain, c_offset]) = (self.norm(rest), self.norm(c));
+        let scale = self.output_scale::<T>();
+        wide.units.clear();
+        wide.units.extend((0..self.config.width).map(|i| {
+            let o = scale * rest[self.output + i];
+            Unit {
+                gain: gain[i],
+                offset: offset[i],
+                o_gain: o * gain[i],
+                o_offset: o * offset[i],
+                c_gain: o * o * c_gain[i],
+                c_offset: o * o * c_offset[i],
+                c_output: scale * scale * c[self.output + i],
+            }
+        }));
+    }
+
+    /// f, and √(Σ c·g²) over all parameters for each row, after [`Net::shallow_begin_score`]. z_1 is centred, and the part of W_1
+    /// (`product`) in place.
+    #[inline(always)]
+    pub(crate) fn shallow_score<T: Scalar, A: Arch, R: Rows<T, A::V<T>>>(&self, wide: &mut Wide<T>) -> [T; ROWS] {
         let m = self.config.width;
-        let Wide { layers, f, output, product, .. } = wide;
+        let Wide { layers, f, product, units, .. } = wide;
         let own = &mut layers[0];
         let inv_std = R::load(&own.inv_std);
-        let [gain, offset] = self.norm(rest);
-        let [c_gain, c_offset] = self.norm(c);
-        let (output, c_output) = (&output[..m], &c[self.output..self.output + m]);
-        let (normal, back) = (&mut own.normal[..m], &mut own.delta_z[..m]);
+        let (normal, back) = (&own.normal[..m], &mut own.delta_z[..m]);
         let zero = R::splat(T::ZERO);
-        let (mut mean, mut sum, mut sum_both) = (zero, zero, zero);
+        let (mut sum, mut sum_both, mut offsets) = (zero, zero, zero);
         let (mut vectors, mut last) = (zero, zero);
-        for i in 0..m {
-            let scaled = R::load(&normal[i]).mul(inv_std);
-            let (gain, output) = (R::splat(gain[i]), R::splat(output[i]));
-            let h = gain.madd(scaled, R::splat(offset[i])).positive();
-            let delta = h.where_positive(output);
-            let delta_normal = delta.mul(gain);
-            mean = output.madd(h, mean);
+        for ((unit, normal), back) in units.iter().zip(normal).zip(&mut *back) {
+            let scaled = R::load(normal).mul(inv_std);
+            let h = R::splat(unit.gain).madd(scaled, R::splat(unit.offset)).positive();
+            let delta_normal = h.where_positive(R::splat(unit.o_gain));
             sum = sum.add(delta_normal);
             sum_both = delta_normal.madd(scaled, sum_both);
-            last = h.mul(h).madd(R::splat(c_output[i]), last);
-            let c = scaled.mul(scaled).madd(R::splat(c_gain[i]), R::splat(c_offset[i]));
-            vectors = delta.mul(delta).madd(c, vectors);
-            scaled.store(&mut normal[i]);
-            delta_normal.store(&mut back[i]);
+            offsets = offsets.add(h.where_positive(R::splat(unit.o_offset)));
+            last = h.mul(h).madd(R::splat(unit.c_output), last);
+            let c = scaled.mul(scaled).madd(R::splat(unit.c_gain), R::splat(unit.c_offset));
+            vectors = vectors.add(h.where_positive(c));
+            delta_normal.store(back);
         }
-        mean.store(f);
+        sum_both.add(offsets).store(f);
         let minus_inv_m = R::splat(T::of(-self.inv_width));
-        let (mean, mean_both) = (sum.mul(minus_inv_m), sum_both.mul(minus_inv_m));
-        let (normal, back, product) = (&*normal, &*back, &product[..m]);
-        let mut weights = zero;
-        for i in 0..m {
-            let u = R::load(&normal[i]).madd(mean_both, R::load(&back[i]).add(mean));
-            weights = u.mul(u).madd(R::load(&product[i]), weights);
+        let (mean, mean_both) = (sum.mul(minus_inv_m), sum_both.mul(minus_inv_m).mul(inv_std));
+        // four sums, which need not wait for each other
+        let mut weights = [zero; 4];
+        let (normal, back, product) = (normal.as_chunks::<4>(), back.as_chunks::<4>(), product[..m].as_chunks::<4>());
+        for ((normal, back), product) in normal.0.iter().zip(back.0).zip(product.0) {
+            for k in 0..4 {
+                let u = R::load(&normal[k]).madd(mean_both, R::load(&back[k]).add(mean));
+                weights[k] = u.mul(u).madd(R::load(&product[k]), weights[k]);
+            }
         }
-        let scale = self.output_scale::<T>();
-        let all = last.madd(R::splat(scale * scale), vectors);
+        for ((normal, back), product) in normal.1.iter().zip(back.1).zip(product.1) {
+            let u = R::load(normal).madd(mean_both, R::load(back).add(mean));
+            weights[0] = u.mul(u).madd(R::load(product), weights[0]);
+        }
+        let weights = weights[0].add(weights[1]).add(weights[2].add(weights[3]));
         let mut out = Tile::ZERO;
-        weights.madd(inv_std.mul(inv_std), all).sqrt().store(&mut out);
+        weights.madd(inv_std.mul(inv_std), last.add(vectors)).sqrt().store(&mut out);
         out.numbers()
     }
 
@@ -275,6 +308,7 @@ mod tests {
             let Score { net, weights, c, rows, shallow } = self;
             let mut wide = Wide::new(net);
             net.wide_begin(&weights.rest, &mut wide);
+            net.shallow_begin_score(&weights.rest, &c.rest, &mut wide);
             wide.set_rows::<A, R>(net, &std::array::from_fn(|r| &rows[r % rows.len()][..]));
             if shallow {
                 net.wide_centre::<T, A, R>(&weights.first, &mut wide);
@@ -283,7 +317,7 @@ mod tests {
             }
             net.wide_product::<T, A, R, true>(&c.first, &mut wide);
             let widths = if shallow {
-                net.shallow_score::<T, A, R>(&weights.rest, &c.rest, &mut wide)
+                net.shallow_score::<T, A, R>(&mut wide)
             } else {
                 net.wide_pass::<T, A, R>(&weights.rest, &mut wide);
                 net.wide_contract::<T, A, R, true>(&c.rest, &mut wide)

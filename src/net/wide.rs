@@ -9,6 +9,7 @@
 //! more rows are left.
 
 use super::Net;
+use super::shallow::Unit;
 use crate::linalg::scalar::Scalar;
 use crate::linalg::simd::{
     Arch, Job, LANES, RowList, Rows, Scattered, Tile, Vectors, fours, many_registers, pieces, turn_back,
@@ -32,6 +33,8 @@ pub(crate) struct Wide<T> {
     pub(super) residuals: [Tile<T>; 2],
     /// s·W_L, set by [`Net::wide_begin`].
     pub(super) output: Vec<T>,
+    /// Set by [`Net::shallow_begin_score`].
+    pub(super) units: Vec<Unit<T>>,
 }
 
 /// One hidden layer; one tile per unit.
@@ -80,6 +83,7 @@ impl<T: Scalar> Wide<T> {
             f: Tile::ZERO,
             residuals: [Tile::ZERO; 2],
             output: vec![T::ZERO; m],
+            units: Vec::new(),
         }
     }
 
