@@ -64,28 +64,36 @@ impl<T: Scalar> Whitener<T> {
         dispatch(Norms { whitener: self, tiles, out });
     }
 
-    /// ‖L⁻¹u‖ of each row u of one tile, all in T, where L⁻¹ [is small](Whitener::is_small): sums stay in registers from panel to
+    /// ‖L⁻¹u‖ of each row u of N tiles, all in T, where L⁻¹ [is small](Whitener::is_small): sums stay in registers from panel to
     /// panel.
     #[inline(always)]
-    pub(crate) fn lengths_in<A: Arch>(&self, tile: &[Lanes<T>], out: &mut [Lanes<T>; 2]) {
+    pub(crate) fn lengths_in<A: Arch, const N: usize>(&self, tiles: [&[Lanes<T>]; N], out: &mut [[Lanes<T>; 2]; N]) {
         if const { size_of::<T>() == 4 } {
-            self.lengths_of::<A, A::Sixteen<T>, 2>(tile.as_chunks().0).store_to(out);
+            self.lengths_of::<A, A::Sixteen<T>, 2, N>(tiles.map(|tile| tile.as_chunks().0), out);
         } else {
-            self.lengths_of::<A, Vectors<A, T, 1>, 1>(tile.as_chunks().0).store_to(out);
+            self.lengths_of::<A, Vectors<A, T, 1>, 1, N>(tiles.map(|tile| tile.as_chunks().0), out);
         }
     }
 
     #[inline(always)]
-    fn lengths_of<A: Arch, W: Rows<T, A::V<T>>, const C: usize>(&self, tile: &[[Lanes<T>; C]]) -> W {
+    fn lengths_of<A: Arch, W: Rows<T, A::V<T>>, const C: usize, const N: usize>(
+        &self,
+        tiles: [&[[Lanes<T>; C]]; N],
+        out: &mut [[Lanes<T>; 2]; N],
+    ) {
         // three sums, so that none waits for its own last addition
-        let mut squares = [W::splat(T::ZERO); 3];
+        let mut squares = [[W::splat(T::ZERO); 3]; N];
         for p in 0..self.inverse.len() {
-            let y = product_lower::<T, A, W, C, 1>(self.inverse.panel(p), [tile]);
+            let y = product_lower::<T, A, W, C, N>(self.inverse.panel(p), tiles);
             for i in 0..HEIGHT {
-                squares[i % 3] = y[i][0].madd(y[i][0], squares[i % 3]);
+                for k in 0..N {
+                    squares[k][i % 3] = y[i][k].madd(y[i][k], squares[k][i % 3]);
+                }
             }
         }
-        squares[0].add(squares[1]).add(squares[2]).sqrt()
+        for k in 0..N {
+            squares[k][0].add(squares[k][1]).add(squares[k][2]).sqrt().store_to(&mut out[k]);
+        }
     }
 
     /// As [`Whitener::norms`], inside a job.

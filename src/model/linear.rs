@@ -208,6 +208,9 @@ impl Whitened for f64 {
 /// A tile is asked for so many tiles ahead of its use.
 const AHEAD: usize = 2;
 
+/// Tiles that are whitened at a time where there are registers for it.
+const TOGETHER: usize = 2;
+
 /// Scores a group, a lane per row.
 struct Score<'a, T> {
     fitted: &'a Fitted<T>,
@@ -227,20 +230,31 @@ impl<T: Whitened> Job for Score<'_, T> {
         let (theta, whitener) = &self.fitted.blocks[self.fitted.layout.block(self.group.action)];
         let (all, mut ahead, small) = (self.group.rows(), AHEAD * per_tile, whitener.is_small());
         for rows in all.chunks(self.norms.len()) {
-            let tiles = self.tiles.chunks_exact_mut(whitener.tile_vectors() / 2);
-            for (own, tile) in rows.chunks(per_tile).zip(tiles) {
-                all.part(ahead.min(all.len()), per_tile).prefetch();
-                ahead += per_tile;
-                T::set::<A>(own, theta.len(), tile);
-                let (tile, mut means) = (Tile::vectors(tile), [[0.0; LANES]; 2]);
-                for (c, mean) in means.iter_mut().enumerate().take(per_tile / LANES) {
-                    A::store(mean_of::<T, A>(theta, tile, per_tile / LANES, c), mean);
+            let vectors = whitener.tile_vectors();
+            let together = if A::WIDE_REGISTERS { TOGETHER } else { 1 };
+            let tiles = self.tiles.chunks_mut(together * vectors / 2);
+            for (own, tiles) in rows.chunks(together * per_tile).zip(tiles) {
+                for (own, tile) in own.chunks(per_tile).zip(tiles.chunks_exact_mut(vectors / 2)) {
+                    all.part(ahead.min(all.len()), per_tile).prefetch();
+                    ahead += per_tile;
+                    T::set::<A>(own, theta.len(), tile);
+                    let (tile, mut means) = (Tile::vectors(tile), [[0.0; LANES]; 2]);
+                    for (c, mean) in means.iter_mut().enumerate().take(per_tile / LANES) {
+                        A::store(mean_of::<T, A>(theta, tile, per_tile / LANES, c), mean);
+                    }
+                    own.put(means.as_flattened(), self.mean);
                 }
-                own.put(means.as_flattened(), self.mean);
                 if small {
-                    let mut widths = [[T::ZERO; LANES]; 2];
-                    whitener.lengths_in::<A>(tile, &mut widths);
-                    own.put(widths.as_flattened(), self.width);
+                    let mut widths = [[[T::ZERO; LANES]; 2]; TOGETHER];
+                    let (first, second) = Tile::vectors(tiles).split_at(vectors);
+                    if A::WIDE_REGISTERS && own.len() > per_tile {
+                        whitener.lengths_in::<A, TOGETHER>([first, second], &mut widths);
+                    } else {
+                        whitener.lengths_in::<A, 1>([first], widths.first_chunk_mut().expect("one tile or two"));
+                    }
+                    for (own, widths) in own.chunks(per_tile).zip(&widths) {
+                        own.put(widths.as_flattened(), self.width);
+                    }
                 }
             }
             if small {
