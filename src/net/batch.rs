@@ -3,7 +3,7 @@
 //! z_1 = W_1 x by a product per block of W_1, over rows, or in tiles with a row per lane where there is one block that the
 //! first cache holds; then all rows, whatever their block, pass through the rest of the network in tiles (`wide.rs`, or
 //! `shallow.rs` for one hidden layer), or, in networks like the paper's, two by two (`pairs.rs`); δz comes back as rows, and Σ_r x_r δz_rᵀ moves the weights tile by tile
-//! (`outer.rs`). The gradients of the vectors (output layer, gain, offset, biases) are summed lane by lane. A few rows that would
+//! (`outer_batch.rs`). The gradients of the vectors (output layer, gain, offset, biases) are summed lane by lane. A few rows that would
 //! leave their tile nearly empty pass one by one (`single.rs`).
 
 use std::ops::Range;

@@ -23,6 +23,7 @@ mod init;
 mod inputs;
 pub(crate) mod optim;
 mod outer;
+mod outer_batch;
 mod pairs;
 mod rule;
 mod shallow;

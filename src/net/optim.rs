@@ -11,13 +11,15 @@
 //! once a step; and two weights share a division.
 //!
 //! Here are their settings and their memory; what a step does to some weights, given their gradient, stands in `rule.rs`, and how it
-//! meets the gradient of a weight matrix, Σ_r x_r u_rᵀ over the rows of the step, in `outer.rs` and `sums.rs`.
+//! meets the gradient of a weight matrix, Σ_r x_r u_rᵀ over the rows of the step, in `outer.rs` for one and in `outer_batch.rs` and
+//! `sums.rs` for some.
 
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use super::outer::{Outer, OuterOne, outer_inputs, vectors};
+use super::outer::{OuterOne, outer_inputs, vectors};
+use super::outer_batch::Outer;
 use super::rule::{Rule, with_rule};
 use super::sums::Sums;
 use super::{Net, Params};
