@@ -131,9 +131,10 @@ pub(crate) struct Ahead<'a> {
 }
 
 impl<'a> Ahead<'a> {
-    /// Rows of `len` numbers side by side, to be asked for in so many portions.
-    pub(crate) fn new(numbers: &'a [f32], len: usize, rows: &'a [u32], portions: usize) -> Self {
-        Ahead { numbers, len, rows, portion: rows.len().div_ceil(portions) }
+    /// Rows of `len` numbers side by side, to be asked for at so many places: at the first half of them, as on a Zen 5 twice as many at a
+    /// time take less time than as many at twice the places.
+    pub(crate) fn new(numbers: &'a [f32], len: usize, rows: &'a [u32], places: usize) -> Self {
+        Ahead { numbers, len, rows, portion: 2 * rows.len().div_ceil(places) }
     }
 
     /// Nothing to ask for.
