@@ -31,14 +31,12 @@
 //! Everything is deterministic: one [`Seed`], named streams, the same bits with any number of threads. The library
 //! computes; it opens no files and prints nothing.
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 pub mod archive;
 pub mod bandit;
 mod data;
 mod error;
-mod kernels;
-#[allow(unsafe_code)] // vector instructions and where numbers lie, in `linalg::simd` alone
 mod linalg;
 pub mod model;
 pub mod net;
@@ -51,7 +49,6 @@ pub use data::{Contexts, Eligible, Encoding, Layout, LoggedData, Pair, Round};
 pub use data::{Standardiser, unit_norm};
 pub use error::{Column, Error};
 pub use linalg::machine;
-pub use linalg::scalar::Scalar;
 pub use model::{Estimates, Learner, ModelConfig, RewardModel};
 pub use seed::{Seed, Stream};
 

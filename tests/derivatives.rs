@@ -63,6 +63,7 @@ impl Case {
             output_scale: self.scale,
             init: Init::Uniform,
             duplicate_input: self.duplicate,
+            ..NetConfig::default()
         };
         Net::new(config, self.layout()).unwrap()
     }
@@ -111,7 +112,7 @@ fn differences(net: &Net, tensors: &Tensors, block: usize, input: &[f64]) -> Opt
     // On smooth ground the two differ by rounding, eps·|f|/h ≈ 1e-9, and by h²·f‴ ≈ 1e-9.
     const KINK: f64 = 1e-7;
     let mut tensors = tensors.clone();
-    let mut tangents = Tangents::new(net, 1);
+    let mut tangents = Tangents::new(net);
     let mut f_at = |tensors: &Tensors| {
         let params: Params<f64> = net.pack(tensors).unwrap();
         net.tangents(&params, block, input, &mut tangents);
@@ -145,7 +146,7 @@ fn every_entry_of_the_gradient_is_the_slope_of_f() {
         let (net, mut rng) = (case.net(), Seed::new(number as u64).stream("derivatives"));
         let tensors = random_params(&net, &mut rng);
         let params: Params<f64> = net.pack(&tensors).unwrap();
-        let (mut tangents, mut seen) = (Tangents::new(&net, 1), vec![0.0; net.n_params()]);
+        let (mut tangents, mut seen) = (Tangents::new(&net), vec![0.0; net.n_params()]);
         let (mut checked, mut redrawn) = (0, 0);
         while checked < 6 {
             let block = checked % case.layout().n_blocks();
@@ -156,7 +157,7 @@ fn every_entry_of_the_gradient_is_the_slope_of_f() {
                 continue;
             };
             net.tangents(&params, block, &input, &mut tangents);
-            let got = flat(net.unpack(&tangents.gradient(&net, block, 0)));
+            let got = flat(net.unpack(&tangents.gradient(&net, block)));
             assert_eq!(got.len(), net.n_params());
             for (i, (g, w)) in got.iter().zip(&want).enumerate() {
                 // rounding eps·|f|/h ≈ 1e-9 and truncation h²·f‴/6 ≈ 1e-10, with room for a steep normalisation
@@ -172,45 +173,19 @@ fn every_entry_of_the_gradient_is_the_slope_of_f() {
 }
 
 #[test]
-fn a_batch_has_the_tangents_of_its_rows() {
-    for (number, case) in CASES.iter().enumerate() {
-        let (net, mut rng) = (case.net(), Seed::new(number as u64).stream("batches"));
-        let params: Params<f64> = net.pack(&random_params(&net, &mut rng)).unwrap();
-        let block = case.layout().n_blocks() - 1;
-        let (mut batch, mut one) = (Tangents::new(&net, 9), Tangents::new(&net, 1));
-        // a shorter batch after a longer one: nothing of the longer may remain
-        for rows in [9, 1, 4] {
-            let inputs = random_inputs(&net, case.layout().dim, rows, &mut rng);
-            net.tangents(&params, block, &inputs, &mut batch);
-            assert_eq!(batch.f().len(), rows);
-            for (row, input) in inputs.chunks_exact(net.n_in()).enumerate() {
-                net.tangents(&params, block, input, &mut one);
-                let got = flat(net.unpack(&batch.gradient(&net, block, row)));
-                let want = flat(net.unpack(&one.gradient(&net, block, 0)));
-                let pairs = got.iter().zip(&want).chain([(&batch.f()[row], &one.f()[0])]);
-                for (g, w) in pairs {
-                    // sums of at most 30 terms of order one, perhaps in another order: 30·eps, with room
-                    assert!((g - w).abs() <= 1e-13 * w.abs().max(1.0), "{case:?}, row {row}: {g} and {w}");
-                }
-            }
-        }
-    }
-}
-
-#[test]
 fn expanded_and_shaped_gradient_hold_the_same_numbers() {
     for (number, case) in CASES.iter().enumerate() {
         let (net, mut rng) = (case.net(), Seed::new(number as u64).stream("expand"));
         let params: Params<f64> = net.pack(&random_params(&net, &mut rng)).unwrap();
-        let (mut tangents, mut alive) = (Tangents::new(&net, 3), 0);
+        let (mut tangents, mut alive) = (Tangents::new(&net), 0);
         for block in 0..case.layout().n_blocks() {
-            net.tangents(&params, block, &random_inputs(&net, case.layout().dim, 3, &mut rng), &mut tangents);
-            for row in 0..3 {
+            for input in random_inputs(&net, case.layout().dim, 3, &mut rng).chunks_exact(net.n_in()) {
+                net.tangents(&params, block, input, &mut tangents);
                 let mut expanded = vec![f64::NAN; net.n_params()];
-                tangents.expand(&net, block, row, &mut expanded);
-                let mut shaped = flat(net.unpack(&tangents.gradient(&net, block, row)));
+                tangents.expand(&net, block, &mut expanded);
+                let mut shaped = flat(net.unpack(&tangents.gradient(&net, block)));
                 let squares = |v: &[f64]| v.iter().map(|v| v * v).sum::<f64>();
-                let (want, norm) = (squares(&shaped), tangents.norm_squared(&net, row));
+                let (want, norm) = (squares(&shaped), tangents.norm_squared(&net));
                 // both are products u·v in f64: the same numbers in another order
                 expanded.sort_by(f64::total_cmp);
                 shaped.sort_by(f64::total_cmp);

@@ -91,7 +91,7 @@ fn net_config(case: &Value) -> NetConfig {
             _ => OutputScale::SqrtWidth,
         },
         init: Init::Block,
-        duplicate_input: false,
+        ..NetConfig::default()
     }
 }
 
@@ -119,13 +119,13 @@ fn forward_and_gradient_work_like_jax() {
         let net = Net::new(net_config(&case), layout).unwrap();
         let params: Params<f64> = net.pack(&tensors(&case["params"])).unwrap();
         assert_eq!(net.unpack(&params), tensors(&case["params"]));
-        let mut tangents = Tangents::new(&net, 1);
+        let mut tangents = Tangents::new(&net);
         for (i, want) in case["inputs"].as_array().unwrap().iter().enumerate() {
             let block = layout.block(want["action"].as_u64().unwrap() as usize);
             // the network itself takes f64: no rounding here
             net.tangents(&params, block, &numbers(&want["x"]), &mut tangents);
             close(name(&case), &[tangents.f()[0]], &[case["f"][i].as_f64().unwrap()], 1e-13);
-            let gradient = net.unpack(&tangents.gradient(&net, block, 0));
+            let gradient = net.unpack(&tangents.gradient(&net, block));
             close(name(&case), &flat(&gradient), &flat(&tensors(&case["gradients"][i])), 1e-12);
         }
     }

@@ -221,14 +221,14 @@ fn the_elliptical_potential_holds_at_every_round_and_log_det_by_updates_is_that_
         let p = net.n_params();
         let mut matrix: Vec<Vec<f64>> =
             (0..p).map(|i| (0..p).map(|j| if i == j { lambda } else { 0.0 }).collect()).collect();
-        let (mut tangents, mut input, mut phi) = (Tangents::new(&net, 1), vec![0.0; net.n_in()], vec![0.0; p]);
+        let (mut tangents, mut input, mut phi) = (Tangents::new(&net), vec![0.0; net.n_in()], vec![0.0; p]);
         let initial = model.weights().clone();
         for t in 0..log.n_rounds() {
             let round = log.round(t);
             let block = layout.block(round.chosen.action);
             net.write_input(round.chosen.x, &mut input);
             net.tangents(model.weights(), block, &input, &mut tangents);
-            tangents.expand(&net, block, 0, &mut phi);
+            tangents.expand(&net, block, &mut phi);
             for i in 0..p {
                 for j in 0..p {
                     matrix[i][j] += phi[i] * phi[j] / 6.0;

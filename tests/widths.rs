@@ -64,9 +64,9 @@ impl Twin {
         let block = self.layout.block(pair.action);
         let mut input = vec![0.0; self.net.n_in()];
         self.net.write_input(pair.x, &mut input);
-        let mut tangents = Tangents::new(&self.net, 1);
+        let mut tangents = Tangents::new(&self.net);
         self.net.tangents(weights, block, &input, &mut tangents);
-        let gradient = flat(&self.net.unpack(&tangents.gradient(&self.net, block, 0)));
+        let gradient = flat(&self.net.unpack(&tangents.gradient(&self.net, block)));
         (tangents.f()[0], gradient.into_iter().map(|v| self.scale * v).collect())
     }
 

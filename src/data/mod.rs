@@ -12,7 +12,9 @@
 mod contexts;
 mod log;
 mod prepare;
+mod rows;
 
 pub use contexts::{Contexts, Eligible, Encoding, Layout, Pair};
 pub use log::{LoggedData, Round};
 pub use prepare::{Standardiser, unit_norm};
+pub(crate) use rows::{RowGroup, Rows, row_groups};

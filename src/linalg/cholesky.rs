@@ -105,11 +105,6 @@ impl Cholesky {
         (0..self.dim()).map(|k| 2.0 * self.l[(k, k)].ln()).sum()
     }
 
-    /// L⁻¹, to whiten many rows at once, in f64 or rounded to f32.
-    pub(crate) fn whitener<T: Scalar>(&self) -> Whitener<T> {
-        self.inverse().whitener()
-    }
-
     /// L⁻¹.
     pub(crate) fn inverse(&self) -> Inverse {
         let mut inverse = Mat::zeros(self.dim(), self.dim());
@@ -126,7 +121,7 @@ pub(crate) struct Inverse {
 }
 
 impl Inverse {
-    /// As [`Cholesky::whitener`].
+    /// Packed to whiten many rows at once, in f64 or rounded to f32.
     pub(crate) fn whitener<T: Scalar>(&self) -> Whitener<T> {
         Whitener::new(self.inverse.nrows(), |i, j| self.inverse[(i, j)])
     }

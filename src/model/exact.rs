@@ -4,11 +4,11 @@
 //!   network's own type T, because rounding L⁻¹ moves L⁻¹φ no further than the rounding of φ has moved it already.
 //! * **dual**: width = √((‖φ‖² − ‖L⁻¹k‖²)/λ) with K + λI = L·Lᵀ, O(n²/2) per pair, in f64: the difference loses digits.
 
-use super::rows::{RowGroup, Rows};
-use crate::data::Layout;
+use crate::data::RowGroup;
 use crate::linalg::scalar::Scalar;
+use crate::linalg::vectors::LANES;
 use crate::linalg::whiten::Whitener;
-use crate::net::{FactorRows, Net, Params, ROWS, Tangents};
+use crate::net::{FactorRows, Net, Number, Params, Tangents};
 
 /// The exact Λ, ready to score.
 pub(super) enum Exact<T> {
@@ -33,37 +33,27 @@ pub(super) struct FrozenDual {
     pub(super) lambda: f64,
 }
 
-impl<T: Scalar> Exact<T> {
+impl<T: Number> Exact<T> {
     /// Mean and width of every row of the groups.
     pub(super) fn score(
         &self,
         net: &Net,
-        layout: Layout,
         weights: &Params<T>,
         groups: &[RowGroup<'_>],
         mean: &mut [f64],
         width: &mut [f64],
     ) {
-        let (tangents, input) = (Tangents::new(net, ROWS), vec![T::ZERO; ROWS * net.n_in()]);
-        let mut pass = Pass { net, weights, tangents, input };
-        match self {
-            Exact::Primal(primal) => {
-                let mut work = Work::new(&primal.whitener);
-                for group in groups {
-                    primal.score(&mut pass, layout.block(group.action), group, &mut work, mean, width);
-                }
-            }
-            Exact::Dual(dual) => {
-                let mut work = Work::new(&dual.whitener);
-                for group in groups {
-                    dual.score(&mut pass, layout.block(group.action), group, &mut work, mean, width);
-                }
+        let mut pass = Pass { net, weights, tangents: Tangents::new(net), input: vec![T::ZERO; net.n_in()] };
+        for group in groups {
+            match self {
+                Exact::Primal(primal) => primal.score(&mut pass, group, mean, width),
+                Exact::Dual(dual) => dual.score(&mut pass, group, mean, width),
             }
         }
     }
 }
 
-/// Passes through the network, up to [`ROWS`] rows at a time.
+/// Passes through the network, a row at a time.
 struct Pass<'a, T> {
     net: &'a Net,
     weights: &'a Params<T>,
@@ -71,74 +61,55 @@ struct Pass<'a, T> {
     input: Vec<T>,
 }
 
-impl<T: Scalar> Pass<'_, T> {
-    fn run(&mut self, block: usize, rows: Rows<'_>) {
-        let n_in = self.net.n_in();
-        for (input, x) in self.input.chunks_exact_mut(n_in).zip(rows.vectors()) {
-            self.net.write_input(x, input);
-        }
-        self.net.tangents(self.weights, block, &self.input[..rows.len() * n_in], &mut self.tangents);
+impl<T: Number> Pass<'_, T> {
+    fn run(&mut self, place: (usize, usize), x: &[f32]) -> f64 {
+        self.net.write_input(x, &mut self.input);
+        self.net.tangents_at(self.weights, place, &self.input, &mut self.tangents);
+        self.tangents.f()[place.1].wide()
     }
 }
 
-/// Memory that every group uses again: rows to be whitened, in tiles, and their norms.
-struct Work<T> {
-    tiles: Vec<T>,
+/// Rows to be whitened, and their norms.
+struct Tiles<T> {
+    tiles: Vec<[T; LANES]>,
     norms: Vec<f64>,
-    tile_len: usize,
-    /// One φ, or k of some rows.
-    scratch: Vec<f64>,
+    n: usize,
 }
 
-impl<T: Scalar> Work<T> {
+impl<T: Scalar> Tiles<T> {
     fn new(whitener: &Whitener<T>) -> Self {
-        let (rows, tile_len) = (whitener.rows_at_once(), whitener.tile_len());
-        let tiles = vec![T::ZERO; rows / Whitener::<T>::ROWS * tile_len];
-        Work { tiles, norms: vec![0.0; rows], tile_len, scratch: vec![0.0; whitener.dim()] }
+        let (tiles, n) = (whitener.tiles_at_once(), whitener.dim());
+        Tiles { tiles: vec![[T::ZERO; LANES]; tiles * n], norms: vec![0.0; tiles * LANES], n }
     }
 
-    /// Writes c·v, with the v in `scratch[at..]`, into the tiles as row `row`.
-    fn set_row(&mut self, row: usize, at: usize, c: f64) {
-        let lanes = Whitener::<T>::ROWS;
-        let tile = &mut self.tiles[row / lanes * self.tile_len..][..self.tile_len];
-        for (lanes, v) in tile.chunks_exact_mut(lanes).zip(&self.scratch[at..]) {
-            lanes[row % lanes.len()] = T::of(v * c);
+    /// Writes c·v into the tiles as row `row`.
+    fn set_row(&mut self, row: usize, v: &[f64], c: f64) {
+        for (lanes, v) in self.tiles[row / LANES * self.n..].iter_mut().zip(v) {
+            lanes[row % LANES] = T::of(v * c);
         }
     }
 
     /// ‖L⁻¹u‖² of the first rows.
     fn whiten(&mut self, whitener: &Whitener<T>, rows: usize) -> &[f64] {
-        let n_tiles = rows.div_ceil(Whitener::<T>::ROWS);
-        let norms = &mut self.norms[..n_tiles * Whitener::<T>::ROWS];
-        whitener.norms(&self.tiles[..n_tiles * self.tile_len], norms);
-        &norms[..rows]
+        let tiles = rows.div_ceil(LANES);
+        whitener.norms(&self.tiles[..tiles * self.n], &mut self.norms[..tiles * LANES]);
+        &self.norms[..rows]
     }
 }
 
-impl<T: Scalar> FrozenPrimal<T> {
-    fn score(
-        &self,
-        pass: &mut Pass<'_, T>,
-        block: usize,
-        group: &RowGroup<'_>,
-        work: &mut Work<T>,
-        mean: &mut [f64],
-        width: &mut [f64],
-    ) {
-        for rows in group.rows().chunks(work.norms.len()) {
-            for (number, few) in rows.chunks(ROWS).enumerate() {
-                pass.run(block, few);
-                for (i, (_, place)) in few.iter().enumerate() {
-                    pass.tangents.expand(pass.net, block, i, &mut work.scratch);
-                    work.set_row(number * ROWS + i, 0, self.scale);
-                    mean[place] = match &self.theta {
-                        Some(theta) => self.scale * dot(theta, &work.scratch),
-                        None => pass.tangents.f()[i].wide(),
-                    };
-                }
+impl<T: Number> FrozenPrimal<T> {
+    fn score(&self, pass: &mut Pass<'_, T>, group: &RowGroup<'_>, mean: &mut [f64], width: &mut [f64]) {
+        let (place, mut tiles) = (pass.net.place(group.action), Tiles::new(&self.whitener));
+        let mut phi = vec![0.0; self.whitener.dim()];
+        for rows in group.rows().chunks(tiles.norms.len()) {
+            for (row, (x, to)) in rows.iter().enumerate() {
+                let f = pass.run(place, x);
+                pass.tangents.expand(pass.net, place.0, &mut phi);
+                tiles.set_row(row, &phi, self.scale);
+                mean[to] = self.theta.as_ref().map_or(f, |theta| self.scale * dot(theta, &phi));
             }
-            for ((_, place), norm) in rows.iter().zip(work.whiten(&self.whitener, rows.len())) {
-                width[place] = norm.sqrt();
+            for ((_, to), norm) in rows.iter().zip(tiles.whiten(&self.whitener, rows.len())) {
+                width[to] = norm.sqrt();
             }
         }
     }
@@ -146,36 +117,34 @@ impl<T: Scalar> FrozenPrimal<T> {
 
 impl FrozenDual {
     /// Ridge mean kᵀα and width² = (φᵀφ − kᵀ(K + λI)⁻¹k)/λ of each row.
-    fn score<T: Scalar>(
+    fn score<T: Number>(
         &self,
         pass: &mut Pass<'_, T>,
-        block: usize,
         group: &RowGroup<'_>,
-        work: &mut Work<f64>,
         mean: &mut [f64],
         width: &mut [f64],
     ) {
-        let (net, n) = (pass.net, self.rows.len());
-        for rows in group.rows().chunks(work.norms.len()) {
+        let (net, n, mut tiles) = (pass.net, self.rows.len(), Tiles::new(&self.whitener));
+        let place = net.place(group.action);
+        let mut k = Vec::new();
+        for rows in group.rows().chunks(tiles.norms.len()) {
             let mut factors = FactorRows::new(net);
-            for few in rows.chunks(ROWS) {
-                pass.run(block, few);
-                for (i, (_, place)) in few.iter().enumerate() {
-                    factors.push(net, &pass.tangents, block, i);
-                    mean[place] = pass.tangents.f()[i].wide();
-                    width[place] = pass.tangents.norm_squared(net, i) * self.scale_squared;
-                }
+            for (x, to) in rows.iter() {
+                mean[to] = pass.run(place, x);
+                width[to] = pass.tangents.norm_squared(net) * self.scale_squared;
+                factors.push(net, &pass.tangents, place.0);
             }
-            work.scratch.resize(rows.len() * n, 0.0);
-            net.gram(&factors, &self.rows, &mut work.scratch);
-            for (i, (_, place)) in rows.iter().enumerate() {
-                work.set_row(i, i * n, self.scale_squared);
+            k.resize(rows.len() * n, 0.0);
+            net.gram(&factors, &self.rows, &mut k);
+            for (row, (_, to)) in rows.iter().enumerate() {
+                let k = &k[row * n..(row + 1) * n];
+                tiles.set_row(row, k, self.scale_squared);
                 if let Some(alpha) = &self.alpha {
-                    mean[place] = self.scale_squared * dot(alpha, &work.scratch[i * n..]);
+                    mean[to] = self.scale_squared * dot(alpha, k);
                 }
             }
-            for ((_, place), norm) in rows.iter().zip(work.whiten(&self.whitener, rows.len())) {
-                width[place] = ((width[place] - norm).max(0.0) / self.lambda).sqrt();
+            for ((_, to), norm) in rows.iter().zip(tiles.whiten(&self.whitener, rows.len())) {
+                width[to] = ((width[to] - norm).max(0.0) / self.lambda).sqrt();
             }
         }
     }

@@ -112,7 +112,7 @@ impl Kernel {
             factor.solve(&mut alpha); // M⁻¹y for now
             q += dot(&e, &g);
             s += dot(&e, &alpha);
-            solved.push((e, g, alpha, factor.whitener()));
+            solved.push((e, g, alpha, factor.inverse().whitener()));
         }
         let mut blocks = Vec::with_capacity(solved.len());
         for ((e, g, mut alpha, whitener), own) in solved.into_iter().zip(&self.blocks) {

@@ -4,12 +4,10 @@ use std::ops::Range;
 
 use super::RewardModel;
 use super::rbf::{Rbf, Samples};
-use super::rows::{RowGroup, row_groups};
-use crate::data::{Contexts, Encoding, Layout};
-use crate::linalg::panels::set_lanes;
+use crate::data::{Contexts, Encoding, Layout, RowGroup, row_groups};
 use crate::linalg::scalar::Scalar;
-use crate::linalg::simd::{Arch, Job, LANES, Lanes, Tile, dispatch};
-use crate::linalg::whiten::Whitener;
+use crate::linalg::vectors::{Job, LANES, dispatch};
+use crate::linalg::whiten::{Whitener, set_lanes};
 
 /// A fitted kernel regression.
 pub(super) struct Fitted<T> {
@@ -45,9 +43,9 @@ impl<T: Scalar> RewardModel for Fitted<T> {
 /// Memory that every group uses again.
 struct Work<T> {
     /// Eight rows side by side.
-    u: Vec<Lanes<f64>>,
+    u: Vec<[f64; LANES]>,
     /// c of the rows to be whitened.
-    tiles: Vec<Tile<T>>,
+    tiles: Vec<[T; LANES]>,
     norms: Vec<f64>,
 }
 
@@ -60,15 +58,15 @@ struct Score<'a, T> {
 }
 
 impl<T: Scalar> Job for Score<'_, T> {
-    type Out = ();
+    type Output = ();
 
     #[inline(always)]
-    fn run<A: Arch>(self) {
+    fn call(self) {
         let Score { fitted, group, work, mean, width } = self;
         if fitted.rbf.linked {
-            fitted.score::<A, true>(group, work, mean, width);
+            fitted.score::<true>(group, work, mean, width);
         } else {
-            fitted.score::<A, false>(group, work, mean, width);
+            fitted.score::<false>(group, work, mean, width);
         }
     }
 }
@@ -78,7 +76,7 @@ impl<T: Scalar> Fitted<T> {
     const LOST: f64 = if size_of::<T>() == 4 { 1e-9 } else { 1e-18 };
 
     #[inline(always)]
-    fn score<A: Arch, const LINKED: bool>(
+    fn score<const LINKED: bool>(
         &self,
         group: &RowGroup<'_>,
         work: &mut Work<T>,
@@ -86,20 +84,17 @@ impl<T: Scalar> Fitted<T> {
         width: &mut [f64],
     ) {
         let FittedBlock { samples, whitener } = &self.blocks[self.layout.block(group.action)];
-        let (rows_per_tile, block) = (Whitener::<T>::ROWS, whitener.rows_at_once());
-        let tile_len = whitener.tile_len();
-        work.tiles.resize(tile_len * block / rows_per_tile / (2 * LANES), Tile::ZERO);
-        work.norms.resize(block, 0.0);
-        for rows in group.rows().chunks(block) {
+        let (n, at_once) = (whitener.dim(), whitener.tiles_at_once());
+        // what fills the last panel of samples is written behind c, and then over
+        work.tiles.resize(at_once * n + samples.padded(), [T::ZERO; LANES]);
+        work.norms.resize(at_once * LANES, 0.0);
+        for rows in group.rows().chunks(at_once * LANES) {
             // Rows that no sample reaches need no product: ‖L⁻¹c‖² ≤ ‖c‖²/λ is lost in the rounding of 1.
-            let mut kept = [0; MAX_EIGHTS];
-            let mut n_kept = 0;
+            let mut kept = Vec::with_capacity(at_once);
             for (number, eight) in rows.chunks(LANES).enumerate() {
-                set_lanes::<_, A>(eight.vectors(), &mut work.u);
-                let at = n_kept * LANES;
-                let tiles = Tile::vectors_mut(&mut work.tiles).as_flattened_mut();
-                let out = &mut tiles[at / rows_per_tile * tile_len + at % rows_per_tile..];
-                let sums = samples.meet::<T, A, LINKED>(self.rbf, &work.u, out, rows_per_tile);
+                set_lanes(eight.vectors(), &mut work.u);
+                let out = &mut work.tiles[kept.len() * n..][..samples.padded()];
+                let sums = samples.meet::<T, LINKED>(self.rbf, &work.u, out);
                 let mut reached = false;
                 for (l, (_, place)) in eight.iter().enumerate() {
                     let (e, g_c) = (sums.e[l], sums.g[l]);
@@ -109,14 +104,12 @@ impl<T: Scalar> Fitted<T> {
                     reached |= sums.squares[l] > Self::LOST * self.lambda;
                 }
                 if reached {
-                    kept[n_kept] = number;
-                    n_kept += 1;
+                    kept.push(number);
                 }
             }
-            let n_tiles = (n_kept * LANES).div_ceil(rows_per_tile);
-            let norms = &mut work.norms[..n_tiles * rows_per_tile];
-            whitener.norms_in::<A>(&Tile::vectors(&work.tiles).as_flattened()[..n_tiles * tile_len], norms);
-            for (number, norms) in kept[..n_kept].iter().zip(norms.chunks_exact(LANES)) {
+            let norms = &mut work.norms[..kept.len() * LANES];
+            whitener.norms_in(&work.tiles[..kept.len() * n], norms);
+            for (number, norms) in kept.iter().zip(norms.chunks_exact(LANES)) {
                 for ((_, place), norm) in rows.part(number * LANES, LANES).iter().zip(norms) {
                     width[place] += norm;
                 }
@@ -127,6 +120,3 @@ impl<T: Scalar> Fitted<T> {
         }
     }
 }
-
-/// Groups of eight rows that are whitened at once, at most.
-const MAX_EIGHTS: usize = Whitener::<f64>::MAX_ROWS_AT_ONCE / LANES;

@@ -17,9 +17,7 @@ use crate::data::Layout;
 use crate::error::Error;
 use crate::linalg::cholesky::{Cholesky, add_gram};
 use crate::linalg::scalar::Scalar;
-use crate::linalg::simd::Arch;
-use crate::linalg::simd::memory::Numbers;
-use crate::net::{FactorRows, Growth, Net, Tangents};
+use crate::net::{Coefficients, FactorRows, Growth, Net, Number, Tangents};
 
 /// The form of Λ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,9 +64,9 @@ pub(crate) enum Lambda<T> {
 #[derive(Debug, Clone)]
 pub(crate) struct Diagonal<T> {
     /// Over W_1: one stretch per block, or per action.
-    pub(crate) first: Numbers<T>,
+    pub(crate) first: Vec<T>,
     /// Over the other parameters: one stretch, or one per action.
-    pub(crate) rest: Numbers<T>,
+    pub(crate) rest: Vec<T>,
     pub(crate) by_action: bool,
     pub(crate) scale_squared: f64,
 }
@@ -94,7 +92,7 @@ pub(crate) struct Dual {
     lambda: f64,
 }
 
-impl<T: Scalar> Lambda<T> {
+impl<T: Number> Lambda<T> {
     /// λI for features c·∇f.
     pub(crate) fn new(covariance: Covariance, net: &Net, layout: Layout, lambda: f64, scale: f64) -> Self {
         match covariance {
@@ -120,7 +118,6 @@ impl<T: Scalar> Lambda<T> {
     }
 
     /// A diagonal handed over to a step, which lets it grow as [`Lambda::add`] would.
-    #[inline(always)]
     pub(crate) fn growth(&mut self, net: &Net, block: usize, action: usize) -> Option<Growth<'_, T>> {
         let Lambda::Diagonal(d) = self else { return None };
         let s = T::of(d.scale_squared);
@@ -128,19 +125,18 @@ impl<T: Scalar> Lambda<T> {
         Some(Growth { first, rest, s })
     }
 
-    /// Λ ← Λ + φφᵀ for the first row of the tangents; the reward is kept where a ridge regression needs it.
-    #[inline(always)]
-    pub(crate) fn add<A: Arch>(&mut self, net: &Net, tangents: &Tangents<T>, block: usize, action: usize, reward: f64) {
+    /// Λ ← Λ + φφᵀ for the gradient in the tangents; the reward is kept where a ridge regression needs it.
+    pub(crate) fn add(&mut self, net: &Net, tangents: &Tangents<T>, block: usize, action: usize, reward: f64) {
         match self {
             Lambda::Diagonal(d) => {
                 let e = T::of(d.scale_squared);
-                d.accumulate::<A, true>(net, tangents, block, action, e);
+                d.accumulate(net, tangents, block, action, e, true);
             }
             Lambda::Primal(p) => {
                 let (n_params, at) = (p.target.len(), p.pending.len());
                 p.pending.resize(at + n_params, 0.0);
                 let phi = &mut p.pending[at..];
-                tangents.expand(net, block, 0, phi);
+                tangents.expand(net, block, phi);
                 for (phi, target) in phi.iter_mut().zip(&mut p.target) {
                     *phi *= p.scale;
                     *target += *phi * reward;
@@ -150,14 +146,14 @@ impl<T: Scalar> Lambda<T> {
                 }
             }
             Lambda::Dual(d) => {
-                d.rows.push(net, tangents, block, 0);
+                d.rows.push(net, tangents, block);
                 d.rewards.push(reward);
             }
         }
     }
 }
 
-impl<T: Scalar> Lambda<T> {
+impl<T: Number> Lambda<T> {
     /// Goes through Λ under `lambda.`.
     pub(crate) fn archive(&mut self, net: &Net, archive: &mut Archive) -> Result<(), Error> {
         match self {
@@ -191,30 +187,30 @@ impl<T: Scalar> Lambda<T> {
     }
 }
 
-impl<T: Scalar> Diagonal<T> {
+impl<T: Number> Diagonal<T> {
     /// `value` everywhere.
     pub(crate) fn new(net: &Net, layout: Layout, value: T, scale: f64, by_action: bool) -> Self {
-        let (n_first, n_rest) = if by_action { (layout.n_actions, layout.n_actions) } else { (layout.n_blocks(), 1) };
+        let (n_first, n_rest) = if by_action { (layout.n_actions, layout.n_actions) } else { (net.n_blocks(), 1) };
         Diagonal {
-            first: Numbers::filled(value, n_first * net.first_len()),
-            rest: Numbers::filled(value, n_rest * net.rest_len()),
+            first: vec![value; n_first * net.first_len()],
+            rest: vec![value; n_rest * net.rest_len()],
             by_action,
             scale_squared: scale * scale,
         }
     }
 
-    /// self += e·∇f (or e·(∇f)²) of the first row.
-    #[inline(always)]
-    pub(crate) fn accumulate<A: Arch, const SQUARE: bool>(
+    /// self += e·∇f, or e·(∇f)² if `square`.
+    pub(crate) fn accumulate(
         &mut self,
         net: &Net,
         tangents: &Tangents<T>,
         block: usize,
         action: usize,
         e: T,
+        square: bool,
     ) {
         let (first, rest) = self.parts_mut(net, block, action);
-        net.accumulate::<T, A, SQUARE>(tangents, e, first, rest);
+        T::add_gradient(net, tangents, square, e, [first, rest]);
     }
 
     fn parts_mut(&mut self, net: &Net, block: usize, action: usize) -> (&mut [T], &mut [T]) {
@@ -224,9 +220,10 @@ impl<T: Scalar> Diagonal<T> {
     }
 
     /// The coefficients over W_1 and over the rest that belong to a block and action.
-    pub(crate) fn parts(&self, net: &Net, block: usize, action: usize) -> (&[T], &[T]) {
+    pub(crate) fn parts(&self, net: &Net, block: usize, action: usize) -> Coefficients<'_, T> {
         let (block, part) = if self.by_action { (action, action) } else { (block, 0) };
-        (net.block(&self.first, block), &self.rest[part * net.rest_len()..(part + 1) * net.rest_len()])
+        let rest = &self.rest[part * net.rest_len()..(part + 1) * net.rest_len()];
+        Coefficients { first: net.block(&self.first, block), rest }
     }
 
     /// The element-wise map of two arrays of this shape.
@@ -255,7 +252,7 @@ impl Primal {
             factor.solve(&mut theta);
             theta
         });
-        Ok(FrozenPrimal { whitener: factor.whitener(), theta, scale: self.scale })
+        Ok(FrozenPrimal { whitener: factor.inverse().whitener(), theta, scale: self.scale })
     }
 }
 
@@ -282,7 +279,7 @@ impl Dual {
         });
         Ok(FrozenDual {
             rows: self.rows.clone(),
-            whitener: self.factor.whitener(),
+            whitener: self.factor.inverse().whitener(),
             alpha,
             scale_squared: self.scale * self.scale,
             lambda: self.lambda,

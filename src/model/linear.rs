@@ -11,18 +11,15 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::precision::Precision;
-use super::rows::{RowGroup, Rows, row_groups};
 use super::{Learner, RewardModel};
 use crate::archive::Archive;
-use crate::data::{Contexts, Encoding, Layout, Pair};
+use crate::data::{Contexts, Encoding, Layout, Pair, RowGroup, row_groups};
 use crate::error::{Error, positive};
 use crate::linalg::cholesky::{Cholesky, Inverse};
-use crate::linalg::panels::set_lanes;
 use crate::linalg::scalar::Scalar;
 use crate::linalg::scatter::Scatter;
-use crate::linalg::simd::{Arch, Job, LANES, Lanes, Tile, dispatch, lanes, lanes_mut};
-use crate::linalg::turn::{turn_all, turn_rows};
-use crate::linalg::whiten::Whitener;
+use crate::linalg::vectors::{Job, LANES, add_scaled, dispatch};
+use crate::linalg::whiten::{Whitener, set_lanes};
 
 /// Settings of LinLCB.
 ///
@@ -79,27 +76,12 @@ struct Observe<'a> {
 }
 
 impl Job for Observe<'_> {
-    type Out = ();
+    type Output = ();
 
     #[inline(always)]
-    fn run<A: Arch>(self) {
-        let reward = A::splat(self.reward);
-        let x = lanes(self.block.lambda.add::<A>(self.x));
-        for (target, x) in lanes_mut(&mut self.block.target).iter_mut().zip(x) {
-            A::store(A::madd(reward, A::load(x), A::load(target)), target);
-        }
-    }
-}
-
-/// Λ as the factor reads it.
-struct Lower<'a>(&'a mut Scatter);
-
-impl Job for Lower<'_> {
-    type Out = Vec<f64>;
-
-    #[inline(always)]
-    fn run<A: Arch>(self) -> Vec<f64> {
-        self.0.lower::<A>()
+    fn call(self) {
+        let Block { lambda, target } = self.block;
+        add_scaled(self.reward, lambda.add(self.x), target);
     }
 }
 
@@ -121,7 +103,7 @@ impl Learner for Linear {
     fn model(&mut self) -> Result<Arc<dyn RewardModel>, Error> {
         let d = self.layout.dim;
         let fit = |block: &mut Block| {
-            let factor = Cholesky::factor(&dispatch(Lower(&mut block.lambda)), d)?;
+            let factor = Cholesky::factor(&block.lambda.lower(), d)?;
             let mut theta = block.target[..d].to_vec();
             factor.solve(&mut theta);
             Ok((theta, factor.inverse()))
@@ -147,142 +129,67 @@ struct Fitted<T> {
     blocks: Vec<(Vec<f64>, Whitener<T>)>,
 }
 
-impl<T: Whitened> Fitted<T> {
+impl<T: Scalar> Fitted<T> {
     fn new(layout: Layout, blocks: Vec<(Vec<f64>, Inverse)>) -> Self {
         Fitted { layout, blocks: blocks.into_iter().map(|(theta, inverse)| (theta, inverse.whitener())).collect() }
     }
 }
 
-impl<T: Whitened> RewardModel for Fitted<T> {
+impl<T: Scalar> RewardModel for Fitted<T> {
     fn layout(&self) -> Layout {
         self.layout
     }
 
     fn estimate_rounds(&self, contexts: &Contexts, rounds: Range<usize>, mean: &mut [f64], width: &mut [f64]) {
-        let whitener = &self.blocks[0].1;
-        let rows = whitener.rows_at_once();
-        let mut tiles = vec![Tile::ZERO; rows / Whitener::<T>::ROWS * whitener.tile_vectors() / 2];
-        let mut norms = vec![0.0; rows];
+        let at_once = self.blocks[0].1.tiles_at_once();
+        let mut tiles = vec![[T::ZERO; LANES]; at_once * self.layout.dim];
+        let mut norms = vec![0.0; at_once * LANES];
         for group in &row_groups(contexts, rounds, self.layout.encoding == Encoding::Disjoint) {
             dispatch(Score { fitted: self, group, tiles: &mut tiles, norms: &mut norms, mean, width });
         }
     }
 }
 
-/// How rows lie before a [`Whitener`] of this type.
-trait Whitened: Scalar {
-    /// Turns as many rows as a tile of the whitener holds, at most.
-    fn set<A: Arch>(rows: Rows<'_>, d: usize, tile: &mut [Tile<Self>]);
-
-    /// Eight numbers in f64.
-    fn load_wide<A: Arch>(v: &Lanes<Self>) -> A::V<f64>;
-}
-
-impl Whitened for f32 {
-    #[inline(always)]
-    fn set<A: Arch>(rows: Rows<'_>, d: usize, tile: &mut [Tile<f32>]) {
-        let (sixteen, tile) = (rows.side_by_side(Whitener::<f32>::ROWS), &mut tile[..d]);
-        if !sixteen.is_some_and(|all| turn_all::<f32, A, A::Sixteen<f32>>(all, tile)) {
-            turn_rows::<f32, A, A::Sixteen<f32>>(&rows.first_vectors(), tile);
-        }
-    }
-
-    #[inline(always)]
-    fn load_wide<A: Arch>(v: &Lanes<f32>) -> A::V<f64> {
-        A::load_f32(v)
-    }
-}
-
-impl Whitened for f64 {
-    #[inline(always)]
-    fn set<A: Arch>(rows: Rows<'_>, _: usize, tile: &mut [Tile<f64>]) {
-        set_lanes::<f64, A>(rows.vectors(), Tile::vectors_mut(tile));
-    }
-
-    #[inline(always)]
-    fn load_wide<A: Arch>(v: &Lanes<f64>) -> A::V<f64> {
-        A::load(v)
-    }
-}
-
-/// A tile is asked for so many tiles ahead of its use.
-const AHEAD: usize = 2;
-
-/// Tiles that are whitened at a time where there are registers for it.
-const TOGETHER: usize = 2;
-
 /// Scores a group, a lane per row.
 struct Score<'a, T> {
     fitted: &'a Fitted<T>,
     group: &'a RowGroup<'a>,
-    tiles: &'a mut [Tile<T>],
+    tiles: &'a mut [[T; LANES]],
     norms: &'a mut [f64],
     mean: &'a mut [f64],
     width: &'a mut [f64],
 }
 
-impl<T: Whitened> Job for Score<'_, T> {
-    type Out = ();
+impl<T: Scalar> Job for Score<'_, T> {
+    type Output = ();
 
     #[inline(always)]
-    fn run<A: Arch>(self) {
-        let per_tile = Whitener::<T>::ROWS;
-        let (theta, whitener) = &self.fitted.blocks[self.fitted.layout.block(self.group.action)];
-        let (all, mut ahead, small) = (self.group.rows(), AHEAD * per_tile, whitener.is_small());
-        for rows in all.chunks(self.norms.len()) {
-            let vectors = whitener.tile_vectors();
-            let together = if A::WIDE_REGISTERS { TOGETHER } else { 1 };
-            let tiles = self.tiles.chunks_mut(together * vectors / 2);
-            for (own, tiles) in rows.chunks(together * per_tile).zip(tiles) {
-                for (own, tile) in own.chunks(per_tile).zip(tiles.chunks_exact_mut(vectors / 2)) {
-                    all.part(ahead.min(all.len()), per_tile).prefetch();
-                    ahead += per_tile;
-                    T::set::<A>(own, theta.len(), tile);
-                    let (tile, mut means) = (Tile::vectors(tile), [[0.0; LANES]; 2]);
-                    for (c, mean) in means.iter_mut().enumerate().take(per_tile / LANES) {
-                        A::store(mean_of::<T, A>(theta, tile, per_tile / LANES, c), mean);
-                    }
-                    own.put(means.as_flattened(), self.mean);
-                }
-                if small {
-                    let mut widths = [[[T::ZERO; LANES]; 2]; TOGETHER];
-                    let (first, second) = Tile::vectors(tiles).split_at(vectors);
-                    if A::WIDE_REGISTERS && own.len() > per_tile {
-                        whitener.lengths_in::<A, TOGETHER>([first, second], &mut widths);
-                    } else {
-                        whitener.lengths_in::<A, 1>([first], widths.first_chunk_mut().expect("one tile or two"));
-                    }
-                    for (own, widths) in own.chunks(per_tile).zip(&widths) {
-                        own.put(widths.as_flattened(), self.width);
-                    }
-                }
+    fn call(self) {
+        let Score { fitted, group, tiles, norms, mean, width } = self;
+        let (theta, whitener) = &fitted.blocks[fitted.layout.block(group.action)];
+        let d = theta.len();
+        for rows in group.rows().chunks(norms.len()) {
+            let n_tiles = rows.len().div_ceil(LANES);
+            for (own, tile) in rows.chunks(LANES).zip(tiles.chunks_exact_mut(d)) {
+                set_lanes(own.vectors(), tile);
+                own.put(&mean_of(theta, tile), mean);
             }
-            if small {
-                continue;
-            }
-            let n_tiles = rows.len().div_ceil(per_tile);
-            let norms = &mut self.norms[..n_tiles * per_tile];
-            let tiles = &Tile::vectors(self.tiles)[..n_tiles * whitener.tile_vectors()];
-            whitener.norms_in::<A>(tiles.as_flattened(), norms);
+            let norms = &mut norms[..n_tiles * LANES];
+            whitener.norms_in(&tiles[..n_tiles * d], norms);
             norms.iter_mut().for_each(|norm| *norm = norm.sqrt());
-            rows.put(norms, self.width);
+            rows.put(norms, width);
         }
     }
 }
 
-/// θᵀu of the eight rows in vector c of `per_tile` for each number: four sums, so that none waits for another.
+/// θᵀu of eight rows in f64, in two sums, so that none waits for the one before.
 #[inline(always)]
-fn mean_of<T: Whitened, A: Arch>(theta: &[f64], tile: &[Lanes<T>], per_tile: usize, c: usize) -> A::V<f64> {
-    let mut sums = [A::zero(); 4];
-    let (fours, rest) = theta.as_chunks::<4>();
-    let tile = &tile[..theta.len() * per_tile];
-    for (t, u) in fours.iter().zip(tile.chunks_exact(4 * per_tile)) {
-        for i in 0..4 {
-            sums[i] = A::madd(A::splat(t[i]), T::load_wide::<A>(&u[i * per_tile + c]), sums[i]);
+fn mean_of<T: Scalar>(theta: &[f64], tile: &[[T; LANES]]) -> [f64; LANES] {
+    let mut sums = [[0.0; LANES]; 2];
+    for (j, (theta, u)) in theta.iter().zip(tile).enumerate() {
+        for l in 0..LANES {
+            sums[j % 2][l] = theta.mul_add(u[l].wide(), sums[j % 2][l]);
         }
     }
-    for (t, u) in rest.iter().zip(tile[(theta.len() - rest.len()) * per_tile..].chunks_exact(per_tile)) {
-        sums[0] = A::madd(A::splat(*t), T::load_wide::<A>(&u[c]), sums[0]);
-    }
-    A::add(A::add(sums[0], sums[1]), A::add(sums[2], sums[3]))
+    std::array::from_fn(|l| sums[0][l] + sums[1][l])
 }

@@ -29,9 +29,9 @@ mod precision;
 mod rbf;
 mod refit;
 mod replay;
-mod rows;
 mod scorer;
 mod tabular;
+pub(crate) mod trunk;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -46,13 +46,12 @@ pub use neural::{Mode, Neural, NeuralConfig, UpdateOrder};
 pub use neural_linear::{NeuralLinear, NeuralLinearConfig};
 pub use precision::Precision;
 pub use refit::{Refit, RefitConfig, When};
-pub(crate) use scorer::Scorer;
 pub use tabular::{Tabular, TabularConfig};
 
 use crate::archive::Archive;
 use crate::data::{Contexts, Layout, Pair};
 use crate::error::Error;
-use crate::net::{NetConfig, TALL_ROWS};
+use crate::net::NetConfig;
 use crate::seed::Seed;
 
 /// Mean and width of every pair of some contexts, in the order of the pairs.
@@ -103,10 +102,10 @@ pub trait RewardModel: Send + Sync {
     }
 }
 
-/// Rounds that one thread estimates at a time: as many as wide inputs are multiplied together, but from 1,024 to 4,096
-/// pairs. Fixed, so that results do not depend on the number of threads.
+/// Rounds that one thread estimates at a time: at most 256, and about 1,024 to 4,096 pairs. Fixed, so that results do not
+/// depend on the number of threads.
 fn rounds_per_block(n_actions: usize) -> usize {
-    TALL_ROWS.min(4096 / n_actions).max(1024 / n_actions).max(1)
+    256.min(4096 / n_actions).max(1024 / n_actions).max(1)
 }
 
 /// A model in training.

@@ -12,23 +12,19 @@
 //! with ℒ_t = ½(f_W(x_{t,a_t}) − r_t)² + (mλ/2)‖W − W⁽⁰⁾‖², or the experiments' Adam with an l2 penalty.
 //! Per round O(p) in S-mode and O(J·B·p) in B-mode, whatever n: the whole pass is O(n).
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use super::draws::Draws;
 use super::lambda::{Covariance, Lambda};
-use super::replay::Replay;
+use super::replay::{Replay, Training, Work};
 use super::scorer::Scorer;
 use super::{Learner, RewardModel};
 use crate::archive::{Archive, Keep};
 use crate::data::{Layout, Pair};
 use crate::error::{Error, at_least, positive};
-use crate::linalg::scalar::Scalar;
-use crate::linalg::simd::{Arch, Job, dispatch};
-use crate::net::optim::Stepper;
-use crate::net::{Batch, BatchStep, Gathered, Net, NetConfig, Optimiser, Params, Round, Tangents, Towards};
+use crate::net::{Net, NetConfig, Number, Observe, Optimiser, Params, Stepper, Tangents, Towards};
 use crate::seed::Seed;
 
 /// What the network is trained on in each round.
@@ -122,24 +118,11 @@ pub struct Neural<T> {
     replay: Replay,
     draws: Draws,
     work: Work<T>,
-}
-
-/// Memory that every step uses again.
-#[derive(Debug, Clone)]
-struct Work<T> {
     one: Tangents<T>,
-    batch: Batch<T>,
-    gathered: Gathered<T>,
-    /// The rounds of this step's batch, sorted by block, and where they lie.
-    sorted: Vec<u32>,
-    places: Vec<usize>,
-    /// The blocks that have any, and which rounds of `sorted` these are.
-    blocks: Vec<(usize, Range<usize>)>,
-    /// Where each block begins in `sorted`, while it is sorted.
-    starts: Vec<usize>,
+    scratch: Vec<T>,
 }
 
-impl<T: Scalar> Neural<T> {
+impl<T: Number> Neural<T> {
     /// Checks the settings and draws W⁽⁰⁾ (stream `init`).
     pub fn new(config: NeuralConfig, layout: Layout, seed: Seed) -> Result<Self, Error> {
         let net = Net::new(config.net.clone(), layout)?;
@@ -151,14 +134,10 @@ impl<T: Scalar> Neural<T> {
     pub fn with_weights(config: NeuralConfig, layout: Layout, seed: Seed, weights: Params<T>) -> Result<Self, Error> {
         positive("lambda", config.lambda)?;
         let net = Net::new(config.net.clone(), layout)?;
-        let rows = match config.mode {
-            Mode::Single => 1,
-            Mode::Batch { steps, batch } => {
-                at_least("steps per round", 1, "at least 1", steps)?;
-                at_least("batch size", 1, "at least 1", batch)?;
-                batch
-            }
-        };
+        if let Mode::Batch { steps, batch } = config.mode {
+            at_least("steps per round", 1, "at least 1", steps)?;
+            at_least("batch size", 1, "at least 1", batch)?;
+        }
         let scale = 1.0 / (net.width() as f64).sqrt();
         Ok(Neural {
             lambda: Lambda::new(config.covariance, &net, layout, config.lambda, scale),
@@ -166,16 +145,10 @@ impl<T: Scalar> Neural<T> {
             t: 0,
             seed,
             replay: Replay::new(layout),
-            draws: Draws::new(seed.stream("batches"), config.mode.steps_and_size(), 0),
-            work: Work {
-                one: Tangents::new(&net, 1),
-                batch: Batch::new(&net, rows),
-                gathered: Gathered::new(&net, rows),
-                sorted: vec![0; rows],
-                places: vec![0; rows],
-                blocks: vec![(0, 0..rows)],
-                starts: vec![0; layout.n_blocks() + 1],
-            },
+            draws: Draws::new(seed.stream("batches"), config.mode.steps_and_size().1, 0),
+            work: Work::new(&net),
+            one: Tangents::new(&net),
+            scratch: Vec::new(),
             config,
             net,
             layout,
@@ -201,132 +174,67 @@ impl<T: Scalar> Neural<T> {
         }
     }
 
-    /// The steps of a round, which is in `replay` already.
-    pub(crate) fn train(&mut self, chosen: Pair<'_>, reward: f64) {
-        dispatch(Observe { neural: self, chosen, reward });
+    /// f and ∇f of one pair at the current weights, into `one`.
+    fn pass(&mut self, chosen: Pair<'_>) {
+        self.net.tangents_of(&self.weights, self.net.place(chosen.action), chosen.x, &mut self.one);
     }
 
-    /// f and ∇f of one pair at the current weights, into `work.one`.
-    #[inline(always)]
-    fn tangents_of<A: Arch>(&mut self, chosen: Pair<'_>) {
-        let block = self.layout.block(chosen.action);
-        self.net.tangents_of::<T, A>(&self.weights, block, chosen.x, &mut self.work.one);
+    fn update_lambda(&mut self, chosen: Pair<'_>, reward: f64) {
+        let block = self.net.place(chosen.action).0;
+        self.lambda.add(&self.net, &self.one, block, chosen.action, reward);
     }
 
-    #[inline(always)]
-    fn update_lambda<A: Arch>(&mut self, chosen: Pair<'_>, reward: f64) {
-        let block = self.layout.block(chosen.action);
-        self.lambda.add::<A>(&self.net, &self.work.one, block, chosen.action, reward);
-    }
-
-    /// The step of S-mode; Λ learns of the round on the way, if it is to before the step.
-    #[inline(always)]
-    fn step_single<A: Arch>(&mut self, chosen: Pair<'_>, reward: f64) {
-        let Pair { x, action } = chosen;
-        let (block, before) = (self.layout.block(action), self.config.order == UpdateOrder::BeforeStep);
-        let exact = before && self.lambda.is_exact();
-        let in_memory = exact || !A::ROWS_IN_REGISTERS || !self.net.is_small();
-        if in_memory {
-            self.tangents_of::<A>(chosen);
-        }
-        if exact {
-            self.update_lambda::<A>(chosen, reward);
-        }
-        let growth = if before { self.lambda.growth(&self.net, block, action) } else { None };
-        let step = self.stepper.begin(self.t, &mut self.weights);
-        if in_memory {
-            let e = self.work.one.f()[0] - T::of(reward);
-            self.net.step_one::<T, A>(&self.work.one, block, e, step, growth);
-        } else {
-            self.net.single_step::<T, A>(Round { x, block, reward }, step, growth);
-        }
-    }
-
-    /// One step of B-mode on the batch that was drawn for it.
-    #[inline(always)]
-    fn step_batch<A: Arch>(&mut self) {
-        self.sort_batch();
-        let (replay, Work { batch, gathered, sorted, places, blocks, .. }) = (&self.replay, &mut self.work);
-        let records = replay.records(sorted, places);
-        batch.set_rewards(records.iter().map(|record| replay.reward(record)));
-        let ahead = replay.ahead(self.draws.next(), batch.pauses());
-        A::call(BatchStep {
-            net: &self.net,
-            weights: &mut self.weights,
-            stepper: &mut self.stepper,
-            t: self.t,
-            inputs: gathered.gather::<A>(&self.net, records),
-            blocks,
-            batch,
-            ahead,
+    /// The step of S-mode, after [`Neural::pass`]; a diagonal Λ learns of the round on the way, if it is to before the step.
+    fn step_single(&mut self, Pair { action, .. }: Pair<'_>, reward: f64) {
+        let before = self.config.order == UpdateOrder::BeforeStep;
+        let Neural { net, weights, stepper, lambda, one, scratch, t, .. } = self;
+        let (block, output) = net.place(action);
+        T::observe(Observe {
+            net,
+            tangents: one,
+            block,
+            e: one.f()[output] - T::of(reward),
+            weights,
+            stepper,
+            t: *t,
+            growth: if before { lambda.growth(net, block, action) } else { None },
+            scratch,
         });
     }
 
-    /// Sorts the drawn rounds by block.
-    #[inline(always)]
-    fn sort_batch(&mut self) {
-        let (drawn, Work { sorted, blocks, starts, .. }) = (self.draws.now(), &mut self.work);
-        if self.layout.n_blocks() == 1 {
-            sorted.copy_from_slice(drawn);
-            return;
-        }
-        let block = |i: u32| self.replay.block(i as usize);
-        starts.fill(0);
-        drawn.iter().for_each(|&i| starts[block(i)] += 1);
-        let mut end = 0;
-        for start in starts.iter_mut() {
-            end += *start;
-            *start = end;
-        }
-        for &i in drawn.iter().rev() {
-            let at = &mut starts[block(i)];
-            *at -= 1;
-            sorted[*at] = i;
-        }
-        blocks.clear();
-        blocks.extend(starts.windows(2).map(|w| w[0]..w[1]).enumerate().filter(|(_, rows)| !rows.is_empty()));
+    /// One step of B-mode on a batch drawn from all rounds so far.
+    fn step_batch(&mut self) {
+        let Neural { net, weights, stepper, work, draws, replay, t, .. } = self;
+        replay.step(draws.draw(*t), *t, Training { net, weights, stepper, work });
     }
 }
 
-struct Observe<'a, 'b, T> {
-    neural: &'a mut Neural<T>,
-    chosen: Pair<'b>,
-    reward: f64,
-}
-
-impl<T: Scalar> Job for Observe<'_, '_, T> {
-    type Out = ();
-
-    #[inline(always)]
-    fn run<A: Arch>(self) {
-        let Observe { neural, chosen, reward } = self;
-        match neural.config.mode {
-            Mode::Single => neural.step_single::<A>(chosen, reward),
-            Mode::Batch { steps, .. } => {
-                if neural.config.order == UpdateOrder::BeforeStep {
-                    neural.tangents_of::<A>(chosen);
-                    neural.update_lambda::<A>(chosen, reward);
-                }
-                for _ in 0..steps {
-                    neural.draws.turn();
-                    neural.step_batch::<A>();
-                }
-            }
-        }
-        if neural.config.order == UpdateOrder::AfterStep {
-            neural.tangents_of::<A>(chosen);
-            neural.update_lambda::<A>(chosen, reward);
-        }
-    }
-}
-
-impl<T: Scalar> Learner for Neural<T> {
+impl<T: Number> Learner for Neural<T> {
     fn observe(&mut self, chosen: Pair<'_>, reward: f64) {
         self.t += 1;
-        if self.config.mode != Mode::Single {
-            self.replay.push(chosen.x, self.layout.block(chosen.action), reward);
+        let before = self.config.order == UpdateOrder::BeforeStep;
+        match self.config.mode {
+            Mode::Single => {
+                self.pass(chosen);
+                if before && self.lambda.is_exact() {
+                    self.update_lambda(chosen, reward);
+                }
+                self.step_single(chosen, reward);
+            }
+            Mode::Batch { steps, .. } => {
+                // a batch needs no more of an action than its block
+                self.replay.push(Pair { action: self.layout.block(chosen.action), ..chosen }, reward);
+                if before {
+                    self.pass(chosen);
+                    self.update_lambda(chosen, reward);
+                }
+                (0..steps).for_each(|_| self.step_batch());
+            }
         }
-        T::train(self, chosen, reward);
+        if !before {
+            self.pass(chosen);
+            self.update_lambda(chosen, reward);
+        }
     }
 
     fn archive(&mut self, archive: &mut Archive) -> Result<(), Error> {
@@ -340,14 +248,14 @@ impl<T: Scalar> Learner for Neural<T> {
         archive.array("rounds", &[1], &mut t)?;
         self.t = t[0] as usize;
         if let Mode::Batch { steps, .. } = self.config.mode {
-            self.replay.archive(archive)?;
+            self.replay.archive("block", archive)?;
             let (expected, got) = (self.t, self.replay.len());
             if expected != got {
                 return Err(Error::Shape { what: "rounds that batches are drawn from", expected, got });
             }
             if archive.is_reading() {
-                let sizes = self.config.mode.steps_and_size();
-                self.draws = Draws::new(self.seed.stream("batches"), sizes, self.t * steps);
+                let size = self.config.mode.steps_and_size().1;
+                self.draws = Draws::new(self.seed.stream("batches"), size, self.t * steps);
             }
         }
         Ok(())
@@ -362,7 +270,6 @@ impl<T: Scalar> Learner for Neural<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::linalg::simd::Portable;
     use crate::net::{Init, OutputScale, Tensors};
     use serde_json::Value;
 
@@ -373,19 +280,9 @@ mod tests {
         v.as_array().unwrap().iter().map(pair).collect()
     }
 
-    struct Step<'a>(&'a mut Neural<f64>);
-
-    impl Job for Step<'_> {
-        type Out = ();
-        #[inline(always)]
-        fn run<A: Arch>(self) {
-            self.0.step_batch::<A>();
-        }
-    }
-
-    /// Three Adam steps on one fixed batch, against JAX, with the processor's best instructions and without.
+    /// Three Adam steps on one fixed batch, against JAX.
     #[test]
-    fn batch_steps_work_like_jax_on_every_path() {
+    fn batch_steps_work_like_jax() {
         let golden: Value = serde_json::from_str(include_str!("../../tests/golden/net.json")).unwrap();
         for case in golden["cases"].as_array().unwrap() {
             let size = |key: &str| case[key].as_u64().unwrap() as usize;
@@ -399,7 +296,7 @@ mod tests {
                 biases: case["biases"].as_bool().unwrap(),
                 output_scale: if one { OutputScale::One } else { OutputScale::SqrtWidth },
                 init: Init::Block,
-                duplicate_input: false,
+                ..NetConfig::default()
             };
             let rounds = pairs(&case["rounds"]);
             let mode = Mode::Batch { steps: 3, batch: rounds.len() };
@@ -407,20 +304,19 @@ mod tests {
             let config = NeuralConfig { net, mode, optimiser, ..NeuralConfig::default() };
             let initial: Tensors = serde_json::from_value(case["params"].clone()).unwrap();
             let want: Tensors = serde_json::from_value(case["batch"]["final_params"].clone()).unwrap();
-            for best in [true, false] {
-                let weights = Net::new(config.net.clone(), layout).unwrap().pack(&initial).unwrap();
-                let mut model = Neural::<f64>::with_weights(config.clone(), layout, Seed::new(0), weights).unwrap();
-                for (x, action, reward) in &rounds {
-                    model.replay.push(x, layout.block(*action), *reward);
-                }
-                model.draws.set_now((0..rounds.len() as u32).collect());
-                for _ in 0..3 {
-                    if best { dispatch(Step(&mut model)) } else { model.step_batch::<Portable>() }
-                }
-                let want: Params<f64> = model.net.pack(&want).unwrap();
-                let distance = model.weights.distance_squared(&want).sqrt();
-                assert!(distance < 1e-12, "{}: {distance}", case["name"]);
+            let weights = Net::new(config.net.clone(), layout).unwrap().pack(&initial).unwrap();
+            let mut model = Neural::<f64>::with_weights(config.clone(), layout, Seed::new(0), weights).unwrap();
+            for (x, action, reward) in &rounds {
+                model.replay.push(Pair { x, action: *action }, *reward);
             }
+            let all: Vec<u32> = (0..rounds.len() as u32).collect();
+            for t in 1..=3 {
+                let Neural { net, weights, stepper, work, replay, .. } = &mut model;
+                replay.step(&all, t, Training { net, weights, stepper, work });
+            }
+            let want: Params<f64> = model.net.pack(&want).unwrap();
+            let distance = model.weights.distance_squared(&want).sqrt();
+            assert!(distance < 1e-12, "{}: {distance}", case["name"]);
         }
     }
 }

@@ -16,9 +16,7 @@ use super::{Learner, RewardModel};
 use crate::archive::Archive;
 use crate::data::{Layout, Pair};
 use crate::error::{Error, positive};
-use crate::linalg::scalar::Scalar;
-use crate::linalg::simd::{Arch, Job, dispatch};
-use crate::net::{Net, NetConfig, Params, Tangents};
+use crate::net::{Net, NetConfig, Number, Params, Tangents};
 use crate::seed::Seed;
 
 /// Settings of NeuralLinLCB.
@@ -65,7 +63,7 @@ pub struct NeuralLinear<T> {
     one: Tangents<T>,
 }
 
-impl<T: Scalar> NeuralLinear<T> {
+impl<T: Number> NeuralLinear<T> {
     /// Checks the settings and draws W⁽⁰⁾ (stream `init`, the same as [`super::Neural`] from the same seed).
     pub fn new(config: NeuralLinearConfig, layout: Layout, seed: Seed) -> Result<Self, Error> {
         let net = Net::new(config.net.clone(), layout)?;
@@ -83,44 +81,24 @@ impl<T: Scalar> NeuralLinear<T> {
         Ok(NeuralLinear {
             lambda: Lambda::new(config.covariance, &net, layout, config.lambda, scale),
             target: diagonal.then(|| Diagonal::new(&net, layout, T::ZERO, scale, by_action)),
-            one: Tangents::new(&net, 1),
+            one: Tangents::new(&net),
             net,
             layout,
             weights,
         })
     }
-
-    /// Λ and the target of a round.
-    pub(crate) fn train(&mut self, chosen: Pair<'_>, reward: f64) {
-        dispatch(Observe { model: self, chosen, reward });
-    }
 }
 
-struct Observe<'a, 'b, T> {
-    model: &'a mut NeuralLinear<T>,
-    chosen: Pair<'b>,
-    reward: f64,
-}
-
-impl<T: Scalar> Job for Observe<'_, '_, T> {
-    type Out = ();
-
-    #[inline(always)]
-    fn run<A: Arch>(self) {
-        let NeuralLinear { net, layout, weights, lambda, target, one } = self.model;
-        let (action, block) = (self.chosen.action, layout.block(self.chosen.action));
-        net.tangents_of::<T, A>(weights, block, self.chosen.x, one);
-        lambda.add::<A>(net, one, block, action, self.reward);
-        if let Some(target) = target {
-            let e = T::of(self.reward * target.scale_squared.sqrt());
-            target.accumulate::<A, false>(net, one, block, action, e);
-        }
-    }
-}
-
-impl<T: Scalar> Learner for NeuralLinear<T> {
+impl<T: Number> Learner for NeuralLinear<T> {
     fn observe(&mut self, chosen: Pair<'_>, reward: f64) {
-        T::train_linear(self, chosen, reward);
+        let NeuralLinear { net, weights, lambda, target, one, .. } = self;
+        let (action, place) = (chosen.action, net.place(chosen.action));
+        net.tangents_of(weights, place, chosen.x, one);
+        lambda.add(net, one, place.0, action, reward);
+        if let Some(target) = target {
+            let e = T::of(reward * target.scale_squared.sqrt());
+            target.accumulate(net, one, place.0, action, e, false);
+        }
     }
 
     fn archive(&mut self, archive: &mut Archive) -> Result<(), Error> {

@@ -1,10 +1,10 @@
 //! The RBF kernel between rows and samples: k(u, v) = exp(−‖u − v‖²/2σ²), less e_u·e_v where blocks are linked.
 
 use crate::linalg::cholesky::gram;
-use crate::linalg::exp::{exp_in_place, exp_vectors};
-use crate::linalg::panels::{HEIGHT, Panels, product};
+use crate::linalg::exp::exp_in_place;
 use crate::linalg::scalar::Scalar;
-use crate::linalg::simd::{Arch, LANES, Lanes, Vectors};
+use crate::linalg::vectors::{LANES, madd, map, scale_add};
+use crate::linalg::whiten::{HEIGHT, Panels};
 
 /// The kernel, split into the rank-one part between blocks and the correction within a block.
 #[derive(Debug, Clone, Copy)]
@@ -66,13 +66,13 @@ struct OfSample {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RowSums {
     /// e_u.
-    pub(super) e: Lanes<f64>,
+    pub(super) e: [f64; LANES],
     /// αᵀc.
-    pub(super) alpha: Lanes<f64>,
+    pub(super) alpha: [f64; LANES],
     /// gᵀc; zero where blocks are not linked.
-    pub(super) g: Lanes<f64>,
+    pub(super) g: [f64; LANES],
     /// ‖c‖².
-    pub(super) squares: Lanes<f64>,
+    pub(super) squares: [f64; LANES],
 }
 
 impl Samples {
@@ -85,61 +85,47 @@ impl Samples {
         Samples { x: Panels::dense(n, d, |i, j| x[i * d + j]), of_sample }
     }
 
-    /// c(u, x_j) of eight rows u (a tile of d vectors) and all samples: the sums, and c itself, vector j at
-    /// `out[j·stride..]`.
+    /// Samples in whole panels.
+    pub(super) fn padded(&self) -> usize {
+        self.of_sample.len()
+    }
+
+    /// c(u, x_j) of eight rows u (a tile) and all samples: the sums, and c itself, a vector per sample.
     #[inline(always)]
-    pub(super) fn meet<T: Scalar, A: Arch, const LINKED: bool>(
+    pub(super) fn meet<T: Scalar, const LINKED: bool>(
         &self,
         rbf: Rbf,
-        u: &[Lanes<f64>],
-        out: &mut [T],
-        stride: usize,
+        u: &[[f64; LANES]],
+        out: &mut [[T; LANES]],
     ) -> RowSums {
-        let mut own = A::zero::<f64>();
-        for u in u {
-            let u = A::load(u);
-            own = A::madd(u, u, own);
-        }
-        let (minus_gamma, minus_two) = (A::splat(-rbf.gamma), A::splat(-2.0));
-        let mut e = [[0.0; LANES]];
-        if LINKED {
-            A::store(A::mul(minus_gamma, own), &mut e[0]);
-            exp_vectors::<A, 1>(&mut e);
-        }
-        let e = A::load(&e[0]);
-        let (mut alpha, mut g, mut squares) = (A::zero(), A::zero(), A::zero());
-        for p in 0..self.x.len() {
-            let products = product::<f64, A, Vectors<A, f64, 1>, 1, 1>(self.x.panel(p), [u.as_chunks().0]);
-            let samples = &self.of_sample[p * HEIGHT..(p + 1) * HEIGHT];
-            let out = &mut out[p * HEIGHT * stride..][..(HEIGHT - 1) * stride + LANES];
-            let mut c = [[0.0; LANES]; HEIGHT];
-            for i in 0..HEIGHT {
-                let norms = A::add(own, A::splat(samples[i].norm_squared));
-                let distance = A::madd(minus_two, products[i][0].0[0], norms);
-                A::store(A::mul(minus_gamma, A::where_positive(distance, distance)), &mut c[i]);
-            }
-            exp_vectors::<A, HEIGHT>(&mut c);
-            for i in 0..HEIGHT {
-                let mut own = A::load(&c[i]);
-                if LINKED {
-                    own = A::madd(e, A::splat(-samples[i].e), own);
-                    g = A::madd(A::splat(samples[i].g), own, g);
-                    A::store(own, &mut c[i]);
-                }
-                alpha = A::madd(A::splat(samples[i].alpha), own, alpha);
-                squares = A::madd(own, own, squares);
-                let out = &mut out[i * stride..i * stride + LANES];
-                for l in 0..LANES {
-                    out[l] = T::of(c[i][l]);
-                }
-            }
-        }
         let zero = [0.0; LANES];
-        let mut sums = RowSums { e: zero, alpha: zero, g: zero, squares: zero };
-        A::store(e, &mut sums.e);
-        A::store(alpha, &mut sums.alpha);
-        A::store(g, &mut sums.g);
-        A::store(squares, &mut sums.squares);
+        let mut own = zero;
+        for u in u {
+            own = madd(*u, *u, own);
+        }
+        let e = if LINKED { map(own, |norm| Scalar::exp(-rbf.gamma * norm)) } else { zero };
+        let mut sums = RowSums { e, alpha: zero, g: zero, squares: zero };
+        let panels = self.of_sample.as_chunks::<HEIGHT>().0.iter().zip(out.as_chunks_mut::<HEIGHT>().0);
+        for (p, (samples, out)) in panels.enumerate() {
+            let products = self.x.product(p, u);
+            for i in 0..HEIGHT {
+                let sample = samples[i];
+                let mut c = products[i];
+                for l in 0..LANES {
+                    let distance = own[l] + sample.norm_squared - 2.0 * c[l];
+                    c[l] = Scalar::exp(-rbf.gamma * if distance > 0.0 { distance } else { 0.0 });
+                }
+                if LINKED {
+                    c = scale_add(-sample.e, &e, c);
+                    sums.g = scale_add(sample.g, &c, sums.g);
+                }
+                sums.alpha = scale_add(sample.alpha, &c, sums.alpha);
+                sums.squares = madd(c, c, sums.squares);
+                for l in 0..LANES {
+                    out[i][l] = T::of(c[l]);
+                }
+            }
+        }
         sums
     }
 }

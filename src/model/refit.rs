@@ -15,16 +15,13 @@ use rand::seq::SliceRandom;
 use serde::{Deserialize, Serialize};
 
 use super::lambda::{Covariance, Lambda};
+use super::replay::{Replay, Training, Work};
 use super::scorer::Scorer;
 use super::{Learner, RewardModel};
 use crate::archive::{Archive, Keep};
 use crate::data::{Layout, Pair};
 use crate::error::{Error, at_least, positive};
-use crate::linalg::scalar::Scalar;
-use crate::linalg::simd::memory::Ahead;
-use crate::linalg::simd::{Arch, Job, RowList, dispatch};
-use crate::net::optim::Stepper;
-use crate::net::{Batch, BatchStep, Gathered, Net, NetConfig, Optimiser, Params, Tangents, Towards};
+use crate::net::{Net, NetConfig, Number, Optimiser, Params, Stepper, Tangents, Towards};
 use crate::seed::Seed;
 
 /// When the network is fitted.
@@ -92,15 +89,13 @@ pub struct Refit<T> {
     lambda: Lambda<T>,
     /// Of the order of rounds; each fit takes a stream of its own, so that none depends on those before.
     order: Seed,
-    x: Vec<f32>,
-    actions: Vec<u32>,
-    rewards: Vec<f64>,
+    replay: Replay,
     /// Rounds that the weights were fitted to.
     fitted: usize,
     one: Tangents<T>,
 }
 
-impl<T: Scalar> Refit<T> {
+impl<T: Number> Refit<T> {
     /// Checks the settings and draws W⁽⁰⁾ (stream `init`).
     pub fn new(config: RefitConfig, layout: Layout, seed: Seed) -> Result<Self, Error> {
         positive("lambda", config.lambda)?;
@@ -113,10 +108,8 @@ impl<T: Scalar> Refit<T> {
             lambda: Refit::new_lambda(&config, &net, layout),
             order: seed.child("passes"),
             weights: initial.clone(),
-            one: Tangents::new(&net, 1),
-            x: Vec::new(),
-            actions: Vec::new(),
-            rewards: Vec::new(),
+            one: Tangents::new(&net),
+            replay: Replay::new(layout),
             fitted: 0,
             config,
             net,
@@ -135,107 +128,53 @@ impl<T: Scalar> Refit<T> {
     }
 }
 
-impl<T: Scalar> Refit<T> {
+impl<T: Number> Refit<T> {
     /// Fits to the rounds that have come since the last fit, where that has been put off.
     fn fit_on_demand(&mut self) {
-        if self.config.when == When::OnDemand && self.fitted < self.rewards.len() {
-            T::fit(self);
+        if self.config.when == When::OnDemand && self.fitted < self.replay.len() {
+            self.fit();
             self.lambda = Refit::new_lambda(&self.config, &self.net, self.layout);
-            for i in 0..self.rewards.len() {
-                T::learn(self, i);
-            }
+            (0..self.replay.len()).for_each(|round| self.learn(round));
         }
     }
 
     /// W ← W⁽⁰⁾, then the passes.
-    pub(crate) fn fit(&mut self) {
-        dispatch(Fit(self));
-    }
-
-    /// Λ ← Λ + φφᵀ of round i, at the current weights.
-    pub(crate) fn learn(&mut self, i: usize) {
-        dispatch(Learn { refit: self, i });
-    }
-}
-
-struct Learn<'a, T> {
-    refit: &'a mut Refit<T>,
-    i: usize,
-}
-
-impl<T: Scalar> Job for Learn<'_, T> {
-    type Out = ();
-
-    #[inline(always)]
-    fn run<A: Arch>(self) {
-        let (Refit { net, weights, one, lambda, layout, x, actions, rewards, .. }, i) = (self.refit, self.i);
-        let (d, action) = (layout.dim, actions[i] as usize);
-        let block = layout.block(action);
-        net.tangents_of::<T, A>(weights, block, &x[i * d..(i + 1) * d], one);
-        lambda.add::<A>(net, one, block, action, rewards[i]);
-    }
-}
-
-struct Fit<'a, T>(&'a mut Refit<T>);
-
-impl<T: Scalar> Job for Fit<'_, T> {
-    type Out = ();
-
-    #[inline(always)]
-    fn run<A: Arch>(self) {
-        let refit = self.0;
-        let n = refit.rewards.len();
-        let mut weights = refit.initial.clone();
-        let RefitConfig { optimiser, passes, batch: size, lambda, .. } = refit.config;
-        let mut stepper = Stepper::new(optimiser, &refit.net, &weights, lambda).expect("the settings were checked");
-        let mut order: Vec<usize> = (0..n).collect();
-        let (mut whole, mut rest) = (Batch::new(&refit.net, size.min(n)), Batch::new(&refit.net, (n % size).max(1)));
-        let (mut gathered, mut places) = (Gathered::new(&refit.net, size.min(n)), Vec::new());
-        let (mut t, mut stream) = (0, refit.order.nth(n as u64).stream("order"));
-        for _ in 0..passes {
+    fn fit(&mut self) {
+        let Refit { config: RefitConfig { optimiser, passes, batch, lambda, .. }, net, replay, .. } = self;
+        let n = replay.len();
+        let mut weights = self.initial.clone();
+        let mut stepper = Stepper::new(*optimiser, net, &weights, *lambda).expect("the settings were checked");
+        let mut work = Work::new(net);
+        let mut order: Vec<u32> = (0..n as u32).collect();
+        let (mut t, mut stream) = (0, self.order.nth(n as u64).stream("order"));
+        for _ in 0..*passes {
             order.shuffle(&mut stream);
-            for rows in order.chunks_mut(size) {
-                rows.sort_by_key(|&i| refit.layout.block(refit.actions[i] as usize));
-                let batch = if rows.len() == size.min(n) { &mut whole } else { &mut rest };
-                let mut blocks: Vec<(usize, std::ops::Range<usize>)> = Vec::new();
-                for (row, &i) in rows.iter().enumerate() {
-                    let block = refit.layout.block(refit.actions[i] as usize);
-                    match blocks.last_mut() {
-                        Some((known, range)) if *known == block => range.end += 1,
-                        _ => blocks.push((block, row..row + 1)),
-                    }
-                }
-                batch.set_rewards(rows.iter().map(|&i| refit.rewards[i]));
+            for rounds in order.chunks(*batch) {
                 t += 1;
-                let (net, dim) = (&refit.net, refit.layout.dim);
-                places.clear();
-                places.extend(rows.iter().map(|i| i * dim));
-                A::call(BatchStep {
-                    net,
-                    weights: &mut weights,
-                    stepper: &mut stepper,
-                    t,
-                    inputs: gathered.gather::<A>(net, RowList::new(&refit.x, dim, &places)),
-                    blocks: &blocks,
-                    batch,
-                    ahead: Ahead::nothing(),
-                });
+                let (stepper, work) = (&mut stepper, &mut work);
+                replay.step(rounds, t, Training { net, weights: &mut weights, stepper, work });
             }
         }
-        refit.weights = weights;
-        refit.fitted = n;
+        self.weights = weights;
+        self.fitted = n;
+    }
+
+    /// Λ ← Λ + φφᵀ of a round, at the current weights.
+    fn learn(&mut self, round: usize) {
+        let Refit { net, weights, one, lambda, replay, .. } = self;
+        let action = replay.action(round);
+        let place = net.place(action);
+        net.tangents_of(weights, place, replay.context(round), one);
+        lambda.add(net, one, place.0, action, replay.reward(round));
     }
 }
 
-impl<T: Scalar> Learner for Refit<T> {
+impl<T: Number> Learner for Refit<T> {
     fn observe(&mut self, chosen: Pair<'_>, reward: f64) {
-        self.x.extend_from_slice(chosen.x);
-        self.actions.push(chosen.action as u32);
-        self.rewards.push(reward);
+        self.replay.push(chosen, reward);
         if self.config.when == When::EveryRound {
-            let i = self.rewards.len() - 1;
-            T::learn(self, i);
-            T::fit(self);
+            self.learn(self.replay.len() - 1);
+            self.fit();
         }
     }
 
@@ -248,21 +187,9 @@ impl<T: Scalar> Learner for Refit<T> {
         if archive.keep() == Keep::Policy {
             return Ok(());
         }
-        archive.list("replay.context", self.layout.dim, &mut self.x)?;
-        archive.list("replay.action", 1, &mut self.actions)?;
-        archive.list("replay.reward", 1, &mut self.rewards)?;
-        let n = self.rewards.len();
-        for got in [self.x.len() / self.layout.dim, self.actions.len()] {
-            if got != n {
-                return Err(Error::Shape { what: "rounds to fit to", expected: n, got });
-            }
-        }
-        if let Some(&action) = self.actions.iter().find(|&&a| a as usize >= self.layout.n_actions) {
-            let (name, want) = ("replay.action".to_owned(), format!("below {}", self.layout.n_actions));
-            return Err(Error::Array { name, want, got: action.to_string() });
-        }
+        self.replay.archive("action", archive)?;
         if archive.is_reading() {
-            self.fitted = if self.config.when == When::EveryRound { n } else { 0 };
+            self.fitted = if self.config.when == When::EveryRound { self.replay.len() } else { 0 };
         }
         Ok(())
     }

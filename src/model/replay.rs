@@ -1,129 +1,124 @@
-//! What B-mode draws its batches from: the chosen pairs of all rounds so far.
-//!
-//! A long log lies in no cache, and a batch reads rounds from all over it: the time of a step is then the number of cache
-//! lines. Context, block and reward of a round therefore lie together, on a border of 32 bytes.
+//! The chosen pairs of all rounds so far, which networks that learn from batches go back to, and the step on a batch of
+//! them: the loss is the mean of ½(f(x_r) − y_r)².
 
 use crate::archive::Archive;
-use crate::data::Layout;
+use crate::data::{Layout, Pair};
 use crate::error::Error;
-use crate::linalg::simd::memory::{Ahead, Lines};
-use crate::linalg::simd::{LANES, RowList};
+use crate::net::{Batch, Net, Number, Params, Stepper, loss};
 
-/// The rounds, one record each.
+/// The rounds.
 #[derive(Debug, Clone)]
 pub(super) struct Replay {
-    /// Context, then the bits of block and reward in three numbers, then nothing up to a whole line.
-    records: Lines,
     layout: Layout,
-    n: usize,
+    x: Vec<f32>,
+    actions: Vec<u32>,
+    rewards: Vec<f64>,
 }
 
-/// Numbers of a record that are not the context's.
-const EXTRA: usize = 3;
+/// Memory that every step uses again.
+#[derive(Debug, Clone)]
+pub(super) struct Work<T> {
+    batch: Batch<T>,
+    rows: Vec<u32>,
+    y: Vec<T>,
+    weights: Vec<T>,
+}
+
+impl<T: Number> Work<T> {
+    pub(super) fn new(net: &Net) -> Self {
+        Work { batch: Batch::new(net), rows: Vec::new(), y: Vec::new(), weights: Vec::new() }
+    }
+}
+
+/// A network in training.
+pub(super) struct Training<'a, T> {
+    pub(super) net: &'a Net,
+    pub(super) weights: &'a mut Params<T>,
+    pub(super) stepper: &'a mut Stepper<T>,
+    pub(super) work: &'a mut Work<T>,
+}
 
 impl Replay {
     /// No rounds yet.
     pub(super) fn new(layout: Layout) -> Self {
-        Replay { records: Lines::default(), layout, n: 0 }
+        Replay { layout, x: Vec::new(), actions: Vec::new(), rewards: Vec::new() }
     }
 
     /// Rounds.
     pub(super) fn len(&self) -> usize {
-        self.n
-    }
-
-    /// Whether half of a second cache of 512 kB holds all rounds.
-    fn is_cached(&self) -> bool {
-        self.records.len() * LANES * size_of::<f32>() < 1 << 18
-    }
-
-    /// Lines of a record.
-    fn lines(&self) -> usize {
-        (self.layout.dim + EXTRA).div_ceil(LANES)
-    }
-
-    /// All numbers of a round, in whole lines.
-    #[inline(always)]
-    fn record(&self, round: usize) -> &[f32] {
-        let lines = self.lines();
-        self.records.get(round * lines..(round + 1) * lines)
+        self.rewards.len()
     }
 
     /// Adds a round.
-    pub(super) fn push(&mut self, x: &[f32], block: usize, reward: f64) {
-        let (bits, lines) = (reward.to_bits(), self.lines());
-        let record = self.records.add(lines);
-        record[..x.len()].copy_from_slice(x);
-        for (number, bits) in record[x.len()..].iter_mut().zip([block as u32, bits as u32, (bits >> 32) as u32]) {
-            *number = f32::from_bits(bits);
-        }
-        self.n += 1;
-    }
-
-    /// Some rounds as they lie: records that begin with the context and fill whole vectors. `starts` is where they begin.
-    #[inline(always)]
-    pub(super) fn records<'a>(&'a self, rounds: &[u32], starts: &'a mut [usize]) -> RowList<'a, f32> {
-        let len = self.lines() * LANES;
-        for (start, &round) in starts.iter_mut().zip(rounds) {
-            *start = round as usize * len;
-        }
-        RowList::new(self.records.get(0..self.records.len()), len, starts)
+    pub(super) fn push(&mut self, chosen: Pair<'_>, reward: f64) {
+        self.x.extend_from_slice(chosen.x);
+        self.actions.push(chosen.action as u32);
+        self.rewards.push(reward);
     }
 
     /// The context of a round.
-    #[inline(always)]
-    fn context(&self, round: usize) -> &[f32] {
-        &self.record(round)[..self.layout.dim]
+    pub(super) fn context(&self, round: usize) -> &[f32] {
+        &self.x[round * self.layout.dim..(round + 1) * self.layout.dim]
     }
 
-    /// The reward of a record.
-    #[inline(always)]
-    pub(super) fn reward(&self, record: &[f32]) -> f64 {
-        let extra = &record[self.layout.dim..self.layout.dim + EXTRA];
-        f64::from_bits(u64::from(extra[1].to_bits()) | u64::from(extra[2].to_bits()) << 32)
+    /// The action of a round.
+    pub(super) fn action(&self, round: usize) -> usize {
+        self.actions[round] as usize
     }
 
-    /// The block of a round.
-    #[inline(always)]
-    pub(super) fn block(&self, round: usize) -> usize {
-        self.record(round)[self.layout.dim].to_bits() as usize
+    /// The reward of a round.
+    pub(super) fn reward(&self, round: usize) -> f64 {
+        self.rewards[round]
     }
 
-    /// Rounds to be asked for ahead of their use in so many portions, unless the cache holds all.
-    #[inline(always)]
-    pub(super) fn ahead<'a>(&'a self, rounds: &'a [u32], portions: usize) -> Ahead<'a> {
-        if self.is_cached() {
-            return Ahead::nothing();
+    /// One step, number `t` (from 1), on some rounds.
+    pub(super) fn step<T: Number>(&self, rounds: &[u32], t: usize, training: Training<'_, T>) {
+        let Training { net, weights, stepper, work: Work { batch, rows, y, weights: shares } } = training;
+        rows.clear();
+        rows.extend_from_slice(rounds);
+        if net.n_blocks() > 1 {
+            rows.sort_by_key(|&i| self.actions[i as usize]);
         }
-        Ahead::new(self.records.get(0..self.records.len()), self.lines() * LANES, rounds, portions)
-    }
-
-    /// Into an archive as columns, or back.
-    pub(super) fn archive(&mut self, archive: &mut Archive) -> Result<(), Error> {
-        let (dim, n_blocks) = (self.layout.dim, self.layout.n_blocks());
-        let (mut x, mut blocks, mut rewards) = (Vec::new(), Vec::new(), Vec::new());
-        for t in 0..self.n {
-            x.extend_from_slice(self.context(t));
-            blocks.push(self.block(t) as u32);
-            rewards.push(self.reward(self.record(t)));
+        let n = rows.len();
+        batch.begin(net, n, rows.iter().map(|&i| net.place(self.action(i as usize)).0));
+        for (row, &i) in rows.iter().enumerate() {
+            net.write_input(self.context(i as usize), batch.input_mut(row));
         }
-        archive.list("replay.context", dim, &mut x)?;
-        archive.list("replay.block", 1, &mut blocks)?;
-        archive.list("replay.reward", 1, &mut rewards)?;
-        if let Some(bad) = blocks.iter().find(|&&b| b as usize >= n_blocks) {
-            let (name, want) = ("replay.block".to_owned(), format!("below {n_blocks}"));
-            return Err(Error::Array { name, want, got: bad.to_string() });
-        }
-        for got in [x.len() / dim, blocks.len()] {
-            if got != rewards.len() {
-                let what = "rounds that batches are drawn from";
-                return Err(Error::Shape { what, expected: rewards.len(), got });
+        batch.forth(net, weights);
+        let (f, slopes) = batch.outputs_and_slopes();
+        y.clear();
+        shares.clear();
+        let k = net.n_outputs();
+        if k == 1 {
+            y.extend(rows.iter().map(|&i| T::of(self.rewards[i as usize])));
+            shares.resize(n, T::of(1.0 / n as f64));
+        } else {
+            // only the output of the action that was taken counts
+            y.resize(n * k, T::ZERO);
+            shares.resize(n * k, T::ZERO);
+            for (row, &i) in rows.iter().enumerate() {
+                let own = row * k + net.place(self.action(i as usize)).1;
+                (y[own], shares[own]) = (T::of(self.rewards[i as usize]), T::of(1.0 / n as f64));
             }
         }
-        if archive.is_reading() {
-            *self = Replay::new(self.layout);
-            for ((x, block), reward) in x.chunks_exact(dim).zip(blocks).zip(rewards) {
-                self.push(x, block as usize, reward);
+        loss::squared(f, y, shares, slopes);
+        batch.back(net, weights, stepper, t, 1.0);
+    }
+
+    /// Into an archive as columns, or back; `name` is what the column of actions is called.
+    pub(super) fn archive(&mut self, name: &str, archive: &mut Archive) -> Result<(), Error> {
+        archive.list("replay.context", self.layout.dim, &mut self.x)?;
+        archive.list(&format!("replay.{name}"), 1, &mut self.actions)?;
+        archive.list("replay.reward", 1, &mut self.rewards)?;
+        let n = self.layout.n_actions;
+        if let Some(bad) = self.actions.iter().find(|&&a| a as usize >= n) {
+            let (name, want) = (format!("replay.{name}"), format!("below {n}"));
+            return Err(Error::Array { name, want, got: bad.to_string() });
+        }
+        for got in [self.x.len() / self.layout.dim, self.actions.len()] {
+            if got != self.rewards.len() {
+                let what = "rounds that batches are drawn from";
+                return Err(Error::Shape { what, expected: self.rewards.len(), got });
             }
         }
         Ok(())
@@ -137,25 +132,21 @@ mod tests {
     use crate::data::Encoding;
 
     #[test]
-    fn rounds_come_back_to_the_bit_also_through_an_archive() {
-        for dim in [1, 5, 8, 20] {
-            let layout = Layout { dim, n_actions: 7, encoding: Encoding::Disjoint };
-            let mut replay = Replay::new(layout);
-            let rounds: Vec<(Vec<f32>, usize, f64)> = (0..9)
-                .map(|t| ((0..dim).map(|j| (t * dim + j) as f32 - 3.5).collect(), t % 7, (t as f64 - 4.0) / 3.0))
-                .collect();
-            rounds.iter().for_each(|(x, block, reward)| replay.push(x, *block, *reward));
-            let mut archive = Archive::writer(Keep::Training);
-            replay.archive(&mut archive).unwrap();
-            let mut read = Replay::new(layout);
-            read.archive(&mut Archive::reader(archive.into_arrays(), Keep::Training)).unwrap();
-            for replay in [replay, read] {
-                assert_eq!(replay.len(), 9);
-                for (t, (x, block, reward)) in rounds.iter().enumerate() {
-                    let got = (replay.context(t), replay.reward(replay.record(t)).to_bits(), replay.block(t));
-                    assert_eq!(got, (&x[..], reward.to_bits(), *block));
-                }
-            }
+    fn rounds_come_back_to_the_bit_through_an_archive() {
+        let layout = Layout { dim: 5, n_actions: 7, encoding: Encoding::Disjoint };
+        let mut replay = Replay::new(layout);
+        for t in 0..9 {
+            let x: Vec<f32> = (0..5).map(|j| (t * 5 + j) as f32 - 3.5).collect();
+            replay.push(Pair { x: &x, action: t % 7 }, (t as f64 - 4.0) / 3.0);
+        }
+        let mut archive = Archive::writer(Keep::Training);
+        replay.archive("block", &mut archive).unwrap();
+        let mut read = Replay::new(layout);
+        read.archive("block", &mut Archive::reader(archive.into_arrays(), Keep::Training)).unwrap();
+        assert_eq!(read.len(), 9);
+        for t in 0..9 {
+            assert_eq!(read.context(t), replay.context(t));
+            assert_eq!((read.action(t), read.reward(t).to_bits()), (t % 7, replay.reward(t).to_bits()));
         }
     }
 }

@@ -1,9 +1,10 @@
 //! Parameters, and all else of their shape, by name and without padding: `w1` (blocks × inputs × units), `w2`, … (inputs ×
-//! units), `bias1`, `gain1`, `offset1`, …, `out` (units), `out_bias`.
+//! units), `bias1`, `gain1`, `offset1`, …, `out` (units, or outputs × units), `out_bias`.
 
 use std::ops::Range;
 
-use super::{Factor, FactorRows, Group, Net, Params};
+use super::shape::{Group, U};
+use super::{FactorRows, Net, Params};
 use crate::archive::Archive;
 use crate::error::Error;
 use crate::linalg::scalar::Scalar;
@@ -27,13 +28,14 @@ impl Net {
         rest: &mut [T],
         archive: &mut Archive,
     ) -> Result<(), Error> {
-        let n_rest = rest.len() / self.rest_len;
+        let n_rest = rest.len() / self.rest_len();
         for group in &self.groups {
             let (array, stretch) =
-                if group.first { (&mut *first, self.first_len()) } else { (&mut *rest, self.rest_len) };
+                if group.first { (&mut *first, self.first_len()) } else { (&mut *rest, self.rest_len()) };
+            let ld = if group.u == U::Output { self.last_ld() } else { self.ld };
             let (rows, n_out, parts) = (group.n_in.unwrap_or(1), group.n_out, array.len() / stretch);
             let place = |part: usize, row: usize| -> Range<usize> {
-                let at = part * stretch + if group.first { 0 } else { group.at } + row * self.ld;
+                let at = part * stretch + if group.first { 0 } else { group.at } + row * ld;
                 at..at + n_out
             };
             let places = || (0..parts).flat_map(|part| (0..rows).map(move |row| (part, row)));
@@ -86,12 +88,12 @@ impl Group {
     /// The name of its parameters.
     fn name(&self) -> String {
         match (self.u, self.n_in) {
-            (Factor::Output, _) => "out".into(),
-            (Factor::One, _) => "out_bias".into(),
-            (Factor::DeltaZ(l), Some(_)) => format!("w{}", l + 1),
-            (Factor::DeltaZ(l), None) => format!("bias{}", l + 1),
-            (Factor::DeltaGain(l), _) => format!("gain{}", l + 1),
-            (Factor::DeltaY(l), _) => format!("offset{}", l + 1),
+            (U::Output, _) => "out".into(),
+            (U::Outputs, _) => "out_bias".into(),
+            (U::DeltaZ(l), Some(_)) => format!("w{}", l + 1),
+            (U::DeltaZ(l), None) => format!("bias{}", l + 1),
+            (U::DeltaGain(l), _) => format!("gain{}", l + 1),
+            (U::DeltaY(l), _) => format!("offset{}", l + 1),
         }
     }
 }

@@ -14,6 +14,7 @@ impl Net {
         match self.config.init {
             Init::Block => self.init_block(&mut params, rng),
             Init::Uniform => self.init_uniform(&mut params, rng),
+            Init::He => self.init_he(&mut params, rng),
         }
         for layer in &self.layers {
             if let Some(at) = layer.gain {
@@ -44,13 +45,15 @@ impl Net {
         for block in 0..self.n_blocks {
             fill(self.block_mut(&mut params.first, block), self.n_in);
         }
-        for layer in &self.layers[1..] {
+        for layer in self.layers.iter().skip(1) {
             fill(&mut params.rest[layer.weight..][..m * self.ld], m);
         }
-        for i in 0..m / 2 {
-            let w = T::of(output * normal(rng));
-            params.rest[self.output + i] = w;
-            params.rest[self.output + m / 2 + i] = -w;
+        let half = self.last_in() / 2;
+        for row in params.rest[self.output..][..self.n_outputs * self.last_ld()].chunks_mut(self.last_ld()) {
+            for i in 0..half {
+                let w = T::of(output * normal(rng));
+                (row[i], row[half + i]) = (w, -w);
+            }
         }
     }
 
@@ -66,10 +69,37 @@ impl Net {
             }
         };
         fill(&mut params.first, self.n_in * self.n_blocks);
-        for layer in &self.layers[1..] {
+        for layer in self.layers.iter().skip(1) {
             fill(&mut params.rest[layer.weight..][..m * self.ld], m);
         }
-        fill(&mut params.rest[self.output..][..self.ld], m);
+        self.fill_output(params, || (3.0 / self.last_in() as f64).sqrt() * (2.0 * rng.random::<f64>() - 1.0));
+    }
+
+    /// He et al.: N(0, 2 / fan_in). Without a hidden layer the problem is convex, and all weights stay 0.
+    fn init_he<T: Scalar>(&self, params: &mut Params<T>, rng: &mut Stream) {
+        if self.layers.is_empty() {
+            return;
+        }
+        let m = self.config.width;
+        let mut fill = |weight: &mut [T], fan_in: usize| {
+            let std = (2.0 / fan_in as f64).sqrt();
+            for row in weight.chunks_mut(self.ld) {
+                row[..m].iter_mut().for_each(|w| *w = T::of(std * normal(rng)));
+            }
+        };
+        fill(&mut params.first, self.n_in);
+        for layer in self.layers.iter().skip(1) {
+            fill(&mut params.rest[layer.weight..][..m * self.ld], m);
+        }
+        self.fill_output(params, || (2.0 / m as f64).sqrt() * normal(rng));
+    }
+
+    /// Draws the weights of every output.
+    fn fill_output<T: Scalar>(&self, params: &mut Params<T>, mut draw: impl FnMut() -> f64) {
+        let (ld, n) = (self.last_ld(), self.last_in());
+        for row in params.rest[self.output..][..self.n_outputs * ld].chunks_mut(ld) {
+            row[..n].iter_mut().for_each(|w| *w = T::of(draw()));
+        }
     }
 }
 
@@ -99,11 +129,11 @@ mod tests {
             let x = [0.3f32, -0.2, 0.9, 0.1, -0.4];
             let mut input = vec![0.0; net.n_in()];
             net.write_input(&x, &mut input);
-            let mut tangents = Tangents::new(&net, 1);
+            let mut tangents = Tangents::new(&net);
             for block in 0..layout.n_blocks() {
                 net.tangents(&params, block, &input, &mut tangents);
                 assert!(tangents.f()[0].abs() < 1e-14, "{:?} {}", encoding, tangents.f()[0]);
-                assert!(tangents.norm_squared(&net, 0) > 1.0, "the gradient must not vanish");
+                assert!(tangents.norm_squared(&net) > 1.0, "the gradient must not vanish");
             }
         }
     }

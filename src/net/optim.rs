@@ -6,30 +6,23 @@
 //! where C is 0 or W⁽⁰⁾, μ̂ = μ/(1 − 0.9ᵗ) and ν̂ = ν/(1 − 0.999ᵗ). Blocks of W_1 that no sample of the step touches have ∇ = 0
 //! but still move: with l2 and momentum every weight moves at every step.
 //!
-//! What Adam costs is a square root, a division and the multiplications of every weight. Kept are therefore the discounted
-//! sums μ/0.1 and ν/0.001, which need one multiplication less each; what is the same for all weights is worked out
-//! once a step; and two weights share a division.
+//! Kept are the discounted sums μ/0.1 and ν/0.001, which need one multiplication less each; what is the same for all
+//! weights is worked out once a step.
 //!
-//! Here are their settings and their memory; what a step does to some weights, given their gradient, stands in `rule.rs`, and how it
-//! meets the gradient of a weight matrix, Σ_r x_r u_rᵀ over the rows of the step, in `outer.rs` for one and in `outer_batch.rs` and
-//! `sums.rs` for some.
+//! To add an optimiser: a variant of [`Optimiser`], its scalars in [`Stepper::begin`], its formula beside [`adam`].
 
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use super::outer::{OuterOne, outer_inputs, vectors};
-use super::outer_batch::Outer;
-use super::rule::{Rule, with_rule};
-use super::sums::Sums;
 use super::{Net, Params};
 use crate::archive::Archive;
 use crate::error::{Error, not_negative, positive};
 use crate::linalg::scalar::Scalar;
-use crate::linalg::simd::{Arch, HALF, Job, LANES, Lanes, RowList, Rows, Vectors, lanes, lanes_mut};
+use crate::linalg::vectors::{LANES, lanes, lanes_mut};
 
-pub(super) const BETA1: f64 = 0.9;
-pub(super) const BETA2: f64 = 0.999;
+const BETA1: f64 = 0.9;
+const BETA2: f64 = 0.999;
 const EPS: f64 = 1e-8;
 
 /// Step sizes η_t.
@@ -129,22 +122,23 @@ impl<T: Scalar> Stepper<T> {
         Ok(())
     }
 
-    /// Begins a step of round `t` (from 1). Every part of the weights must then be moved once.
+    /// Begins a step of round `t` (from 1), whose size is `rate` times the optimiser's own. Every part of the weights must
+    /// then be moved once.
     #[inline(always)]
-    pub(crate) fn begin<'a>(&'a mut self, t: usize, weights: &'a mut Params<T>) -> Step<'a, T> {
+    pub(super) fn begin<'a>(&'a mut self, t: usize, rate: f64, weights: &'a mut Params<T>) -> Step<'a, T> {
         let scalars = match self.optimiser {
             Optimiser::Sgd { schedule } => {
                 let eta = match schedule {
                     Schedule::Constant(eta) => eta,
                     Schedule::InverseRoot(iota) => iota / (t as f64).sqrt(),
                 };
-                Scalars::Sgd { eta: T::of(eta), pull: T::of(self.pull) }
+                Scalars::Sgd { eta: T::of(eta * rate), pull: T::of(self.pull) }
             }
             Optimiser::Adam { lr, l2, .. } => {
                 self.powers = (self.powers.0 * BETA1, self.powers.1 * BETA2);
                 // lr·μ̂ / (√ν̂ + ε) = step·Σg / (√Σg² + eps)
                 let root = ((1.0 - self.powers.1) * (1.0 / (1.0 - BETA2))).sqrt();
-                let mut step = lr * (1.0 - BETA1) * root;
+                let mut step = rate * lr * (1.0 - BETA1) * root;
                 if self.powers.0 > f64::EPSILON / 4.0 {
                     step /= 1.0 - self.powers.0; // exactly one from round 350 on: the weights need the divider
                 }
@@ -157,13 +151,13 @@ impl<T: Scalar> Stepper<T> {
 
 /// The scalars of one step.
 #[derive(Clone, Copy)]
-pub(super) enum Scalars<T> {
+enum Scalars<T> {
     Sgd { eta: T, pull: T },
     Adam { step: T, eps: T, l2: T },
 }
 
 /// One step of the optimiser.
-pub(crate) struct Step<'a, T> {
+pub(super) struct Step<'a, T> {
     scalars: Scalars<T>,
     weights: &'a mut Params<T>,
     initial: Option<&'a Params<T>>,
@@ -171,15 +165,9 @@ pub(crate) struct Step<'a, T> {
 }
 
 impl<T: Scalar> Step<'_, T> {
-    /// The weights as they are.
-    #[inline(always)]
-    pub(super) fn weights(&self) -> &Params<T> {
-        self.weights
-    }
-
     /// A stretch of W_1.
     #[inline(always)]
-    pub(crate) fn first(&mut self, at: Range<usize>) -> Part<'_, T> {
+    pub(super) fn first(&mut self, at: Range<usize>) -> Part<'_, T> {
         Part {
             scalars: self.scalars,
             w: &mut self.weights.first[at.clone()],
@@ -190,7 +178,7 @@ impl<T: Scalar> Step<'_, T> {
 
     /// A stretch of the other parameters.
     #[inline(always)]
-    pub(crate) fn rest(&mut self, at: Range<usize>) -> Part<'_, T> {
+    pub(super) fn rest(&mut self, at: Range<usize>) -> Part<'_, T> {
         Part {
             scalars: self.scalars,
             w: &mut self.weights.rest[at.clone()],
@@ -201,136 +189,133 @@ impl<T: Scalar> Step<'_, T> {
 }
 
 /// A stretch of parameters with all that belongs to them.
-pub(crate) struct Part<'a, T> {
-    pub(super) scalars: Scalars<T>,
-    pub(super) w: &'a mut [T],
-    pub(super) initial: Option<&'a [T]>,
-    pub(super) moments: Option<(&'a mut [T], &'a mut [T])>,
+pub(super) struct Part<'a, T> {
+    scalars: Scalars<T>,
+    w: &'a mut [T],
+    initial: Option<&'a [T]>,
+    moments: Option<(&'a mut [T], &'a mut [T])>,
 }
 
+/// Weights that are moved together where their gradient is zero.
+const ZEROS: usize = 512;
+
 impl<T: Scalar> Part<'_, T> {
-    /// Moves by a gradient in the shape of the parameters.
+    /// Some of it.
     #[inline(always)]
-    pub(crate) fn along<A: Arch>(self, grad: &[T]) {
-        A::call(Along { part: self, grad: Some(grad) });
+    pub(super) fn part(&mut self, at: Range<usize>) -> Part<'_, T> {
+        Part {
+            scalars: self.scalars,
+            w: &mut self.w[at.clone()],
+            initial: self.initial.map(|c| &c[at.clone()]),
+            moments: self.moments.as_mut().map(|(m, v)| (&mut m[at.clone()], &mut v[at])),
+        }
+    }
+
+    /// Moves by a gradient of the same length, in whole vectors.
+    #[inline(always)]
+    pub(super) fn along(self, grad: &[T]) {
+        match (self.scalars, self.initial, self.moments) {
+            (Scalars::Adam { step, eps, l2 }, None, Some(moments)) => {
+                adam::<T, false>(self.w, &[], moments, grad, [step, eps, l2]);
+            }
+            (Scalars::Adam { step, eps, l2 }, Some(initial), Some(moments)) => {
+                adam::<T, true>(self.w, initial, moments, grad, [step, eps, l2]);
+            }
+            (Scalars::Sgd { eta, pull }, Some(initial), _) => sgd(self.w, initial, grad, eta, pull),
+            _ => unreachable!("Adam keeps its moments and SGD the initial weights"),
+        }
     }
 
     /// Moves where the gradient is zero.
     #[inline(always)]
-    pub(crate) fn still<A: Arch>(self) {
-        if self.w.is_empty() {
-            return;
-        }
-        A::call(Along { part: self, grad: None });
-    }
-
-    /// Moves a weight matrix (n_in × ld) by x (e·u)ᵀ; `growth` grows by s·x² (u²)ᵀ in the same pass.
-    #[inline(always)]
-    pub(crate) fn outer_one<A: Arch>(self, x: &[T], u: &[T], e: T, growth: Option<(&mut [T], T)>) {
-        A::call(OuterOne { part: self, x, u, e, growth });
-    }
-
-    /// As [`Part::outer_one`], for a row of C vectors in registers, with `padding` numbers of zero at its end.
-    #[inline(always)]
-    pub(super) fn outer_in<A: Arch, const C: usize>(
-        self,
-        x: &[f32],
-        u: [A::V<T>; C],
-        padding: usize,
-        e: T,
-        growth: Option<(&mut [T], T)>,
-    ) {
-        let short = padding >= HALF;
-        with_rule!(self, A, |rule| {
-            if let Some((grows, s)) = growth {
-                outer_inputs::<T, A, _, C, true>(rule, x, u, short, [e, s], lanes_mut(grows));
-            } else {
-                outer_inputs::<T, A, _, C, false>(rule, x, u, short, [e, T::ZERO], &mut []);
-            }
-        });
-    }
-
-    /// Moves rows of parameters in registers, those that have a place, by e·u, and the number at `one` by e; `growth`
-    /// grows by s·u², or s. With `padding` numbers of zero at the end of a row, as in [`Part::outer_in`], the first two rows,
-    /// which are there both or not at all, move together.
-    #[inline(always)]
-    pub(super) fn vectors_in<A: Arch, const C: usize>(
-        self,
-        places: [Option<usize>; 4],
-        rows: [[A::V<T>; C]; 4],
-        padding: usize,
-        one: Option<usize>,
-        e: T,
-        growth: Option<(&mut [T], T)>,
-    ) {
-        let (short, places) = (padding >= HALF, places.map(|at| at.map(|at| at / LANES)));
-        let one = one.map(|at| at / LANES);
-        with_rule!(self, A, |rule| {
-            if let Some((grows, s)) = growth {
-                vectors::<T, A, _, C, true>(rule, places, rows, short, one, [e, s], lanes_mut(grows));
-            } else {
-                vectors::<T, A, _, C, false>(rule, places, rows, short, one, [e, T::ZERO], &mut []);
-            }
-        });
-    }
-
-    /// Moves a weight matrix of `net` with that many inputs by Σ_r x_r u_rᵀ; if it is `centred`, less its means over the outputs, as
-    /// `pairs.rs` leaves them to be taken off.
-    #[inline(always)]
-    pub(super) fn outer<A: Arch>(
-        self,
-        net: &Net,
-        x: RowList<'_, T>,
-        n_in: usize,
-        u: &[T],
-        sums: &mut Sums<T>,
-        centred: bool,
-    ) {
-        A::call(Outer { part: self, net, x, n_in, u, sums, centred });
-    }
-}
-
-/// Vectors that move together: two by two, whatever the register, they share divisions.
-pub(super) const TOGETHER: usize = 4;
-
-struct Along<'a, T> {
-    part: Part<'a, T>,
-    grad: Option<&'a [T]>,
-}
-
-impl<T: Scalar> Job for Along<'_, T> {
-    type Out = ();
-
-    #[inline(always)]
-    fn run<A: Arch>(self) {
-        let Along { part, grad } = self;
-        let n = part.w.len() / LANES;
-        with_rule!(part, A, |rule| along::<T, A, _>(rule, grad.map(lanes), n));
-    }
-}
-
-/// Moves all `n` vectors of a rule by a gradient that lies as they do, or where it is zero.
-#[inline(always)]
-pub(super) fn along<T: Scalar, A: Arch, M: Rule<T, A>>(rule: &mut M, grad: Option<&[Lanes<T>]>, n: usize) {
-    let whole = n / TOGETHER * TOGETHER;
-    for at in (0..whole).step_by(TOGETHER) {
-        let mut rule = rule.within(at..at + TOGETHER);
-        for c in (0..2).step_by(A::Widest::<T>::VECTORS) {
-            let own = gradient::<T, A, A::Widest<T>>(grad, at + c);
-            let other = gradient::<T, A, A::Widest<T>>(grad, at + c + 2);
-            rule.two([c, c + 2], [own, other]);
+    pub(super) fn along_zero(mut self) {
+        let zeros = [T::ZERO; ZEROS];
+        for start in (0..self.w.len()).step_by(ZEROS) {
+            let n = ZEROS.min(self.w.len() - start);
+            self.part(start..start + n).along(&zeros[..n]);
         }
     }
-    for at in whole..n {
-        rule.one(at, gradient::<T, A, Vectors<A, T, 1>>(grad, at));
+}
+
+/// W ← W − η (g + pull·(W − W⁽⁰⁾)).
+#[inline(always)]
+fn sgd<T: Scalar>(w: &mut [T], initial: &[T], grad: &[T], eta: T, pull: T) {
+    for ((w, initial), grad) in w.iter_mut().zip(initial).zip(grad) {
+        let g = pull.mul_add(*w - *initial, *grad);
+        *w = *w - eta * g;
     }
 }
 
-/// A register of a gradient, or zero.
+/// Adam's formula, with the penalty towards W⁽⁰⁾ (`TOWARDS`), or 0.
 #[inline(always)]
-fn gradient<T: Scalar, A: Arch, W: Rows<T, A::V<T>>>(grad: Option<&[Lanes<T>]>, at: usize) -> W {
-    match grad {
-        Some(grad) => W::load_from(&grad[at..]),
-        None => W::splat(T::ZERO),
+fn adam<T: Scalar, const TOWARDS: bool>(
+    w: &mut [T],
+    initial: &[T],
+    (first, second): (&mut [T], &mut [T]),
+    grad: &[T],
+    [step, eps, l2]: [T; 3],
+) {
+    let (beta1, beta2) = (T::of(BETA1), T::of(BETA2));
+    let (w, grad, initial) = (lanes_mut(w), lanes(grad), lanes(initial));
+    let n = w.len();
+    let (first, second, grad) = (&mut lanes_mut(first)[..n], &mut lanes_mut(second)[..n], &grad[..n]);
+    let initial = &initial[..if TOWARDS { n } else { 0 }];
+    for i in 0..n {
+        for l in 0..LANES {
+            let away = if TOWARDS { w[i][l] - initial[i][l] } else { w[i][l] };
+            let g = l2.mul_add(away, grad[i][l]);
+            let mu = beta1.mul_add(first[i][l], g);
+            let nu = g.mul_add(g, beta2 * second[i][l]);
+            first[i][l] = mu;
+            second[i][l] = nu;
+            w[i][l] = w[i][l] - step * mu / (nu.root() + eps);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::{Encoding, Layout};
+    use crate::net::NetConfig;
+    use crate::seed::Seed;
+
+    /// Three steps on every weight by Kingma & Ba's formulas as printed, in f64.
+    #[test]
+    fn adam_is_its_formula_whatever_the_stretch() {
+        let layout = Layout { dim: 5, n_actions: 3, encoding: Encoding::Disjoint };
+        let net = Net::new(NetConfig { width: 6, biases: true, ..NetConfig::default() }, layout).unwrap();
+        let mut rng = Seed::new(3).stream("weights");
+        for towards in [Towards::Zero, Towards::Initial] {
+            let (lr, l2) = (0.01, 0.1);
+            let start: Params<f64> = net.init(&mut rng);
+            let grad: Params<f64> = net.init(&mut rng);
+            let mut stepper = Stepper::new(Optimiser::Adam { lr, l2, towards }, &net, &start, 0.1).unwrap();
+            let mut weights = start.clone();
+            for t in 1..=3 {
+                let mut step = stepper.begin(t, 1.0, &mut weights);
+                let n = step.weights.first.len();
+                step.first(0..16).along(&grad.first[..16]);
+                step.first(16..n).along(&grad.first[16..]);
+                step.rest(0..net.rest_len()).along_zero();
+            }
+            let zero = grad.filled(0.0);
+            for (start, grad, got) in
+                [(&start.first, &grad.first, &weights.first), (&start.rest, &zero.rest, &weights.rest)]
+            {
+                for ((&start, &grad), &got) in start.iter().zip(grad).zip(got) {
+                    let (mut w, mut m, mut v) = (start, 0.0, 0.0);
+                    let centre = if towards == Towards::Initial { start } else { 0.0 };
+                    for t in 1..=3 {
+                        let g: f64 = grad + l2 * (w - centre);
+                        m = BETA1 * m + (1.0 - BETA1) * g;
+                        v = BETA2 * v + (1.0 - BETA2) * g * g;
+                        let (m_hat, v_hat) = (m / (1.0 - BETA1.powi(t)), v / (1.0 - BETA2.powi(t)));
+                        w -= lr * m_hat / (v_hat.sqrt() + EPS);
+                    }
+                    assert!((w - got).abs() < 1e-13, "{w} {got}");
+                }
+            }
+        }
     }
 }

@@ -18,10 +18,13 @@ pub struct Tensors {
     pub gains: Option<Vec<Vec<f64>>>,
     /// Offsets of the layer norms.
     pub offsets: Option<Vec<Vec<f64>>>,
-    /// W_L.
+    /// W_L; of several outputs one row after the other.
     pub output: Vec<f64>,
-    /// b_L.
+    /// b_L, where there is one output.
     pub output_bias: Option<f64>,
+    /// b_L, where there are several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_biases: Option<Vec<f64>>,
 }
 
 impl Net {
@@ -58,10 +61,17 @@ impl Net {
         vectors("biases", self.layers.iter().map(|l| l.bias).collect(), &tensors.biases)?;
         vectors("gains", self.layers.iter().map(|l| l.gain).collect(), &tensors.gains)?;
         vectors("offsets", self.layers.iter().map(|l| l.offset).collect(), &tensors.offsets)?;
-        vectors("output weights", vec![Some(self.output)], &Some(vec![tensors.output.clone()]))?;
-        check("output biases", usize::from(self.output_bias.is_some()), usize::from(tensors.output_bias.is_some()))?;
-        if let (Some(at), Some(bias)) = (self.output_bias, tensors.output_bias) {
-            params.rest[at] = T::of(bias);
+        let (n, ld) = (self.last_in(), self.last_ld());
+        check("output weights", self.n_outputs * n, tensors.output.len())?;
+        for (k, row) in tensors.output.chunks_exact(n).enumerate() {
+            let into = &mut params.rest[self.output + k * ld..];
+            into.iter_mut().zip(row).for_each(|(p, &v)| *p = T::of(v));
+        }
+        let biases: Vec<f64> =
+            tensors.output_bias.into_iter().chain(tensors.output_biases.iter().flatten().copied()).collect();
+        check("output biases", self.output_bias.map_or(0, |_| self.n_outputs), biases.len())?;
+        if let Some(at) = self.output_bias {
+            params.rest[at..].iter_mut().zip(&biases).for_each(|(p, &v)| *p = T::of(v));
         }
         Ok(params)
     }
@@ -76,13 +86,18 @@ impl Net {
             let from = if l == 0 { &params.first[..] } else { &params.rest[self.layers[l].weight..] };
             (0..m).map(|i| (0..n_in).map(|j| from[j * self.ld + i].wide()).collect()).collect()
         };
+        let n = self.last_in();
+        let output = self.output_weights(&params.rest).chunks_exact(self.last_ld()).map(|row| &row[..n]);
+        let biases = self.output_bias.map(|at| params.rest[at..at + self.n_outputs].iter().map(|v| v.wide()));
+        let biases: Option<Vec<f64>> = biases.map(Iterator::collect);
         Tensors {
             weights: (0..self.layers.len()).map(matrix).collect(),
             biases: vectors(self.layers.iter().map(|l| l.bias).collect()),
             gains: vectors(self.layers.iter().map(|l| l.gain).collect()),
             offsets: vectors(self.layers.iter().map(|l| l.offset).collect()),
-            output: vector(self.output),
-            output_bias: self.output_bias.map(|at| params.rest[at].wide()),
+            output: output.flatten().map(|v| v.wide()).collect(),
+            output_bias: biases.as_ref().filter(|b| b.len() == 1).map(|b| b[0]),
+            output_biases: biases.filter(|b| b.len() > 1),
         }
     }
 }

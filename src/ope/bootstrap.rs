@@ -11,7 +11,7 @@ use super::moments::{TERMS, Terms};
 use super::sums::scaled;
 use super::tape::Tape;
 use crate::error::Error;
-use crate::linalg::simd::{Arch, Job, dispatch};
+use crate::linalg::vectors::{Job, dispatch};
 
 /// 65,536·P(X > k) for k = 0, 1, … of a Poisson(1) variable X, rounded; they sum to 65,536, so the mean is exactly 1.
 const EXCEEDS: [u32; 8] = [41427, 17317, 5263, 1244, 240, 39, 5, 1];
@@ -122,10 +122,10 @@ struct Add<'a> {
 }
 
 impl Job for Add<'_> {
-    type Out = ();
+    type Output = ();
 
     #[inline(always)]
-    fn run<A: Arch>(self) {
+    fn call(self) {
         self.bootstrap.add_rows(self.first, self.rows);
     }
 }

@@ -10,7 +10,7 @@ use super::sample::Sample;
 use super::sums::Sum;
 use super::tape::Tape;
 use crate::error::Error;
-use crate::linalg::simd::{Arch, Job, dispatch};
+use crate::linalg::vectors::{Job, dispatch};
 
 /// Numbers of a row.
 pub(crate) const TERMS: usize = 11;
@@ -205,10 +205,10 @@ struct Extend<'a> {
 }
 
 impl Job for Extend<'_> {
-    type Out = ();
+    type Output = ();
 
     #[inline(always)]
-    fn run<A: Arch>(self) {
+    fn call(self) {
         for (terms, count) in self.rows {
             self.moments.add(terms, *count);
         }

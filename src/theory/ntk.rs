@@ -28,10 +28,9 @@ use super::lanczos::{self, LanczosConfig, LogDet};
 use super::points::Points;
 use crate::error::{Error, at_least, positive};
 use crate::linalg::acos::acos;
-use crate::linalg::scalar::Scalar;
-use crate::linalg::simd::{Arch, Job, dispatch};
+use crate::linalg::vectors::{Job, dispatch};
 use crate::linalg::symmetric::{Stretch, Symmetric, gram};
-use crate::net::{FactorRows, Net, Params, Tangents};
+use crate::net::{FactorRows, Net, Number, Params, Tangents};
 
 /// Which limit of the empirical kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -118,16 +117,16 @@ impl Ntk {
     }
 
     /// ⟨∇f_W(x⁽ⁱ⁾), ∇f_W(x⁽ʲ⁾)⟩/m of a network, which sees the contexts as it sees those of a log.
-    pub fn empirical<T: Scalar>(net: &Net, weights: &Params<T>, points: &Points) -> Result<Self, Error> {
+    pub fn empirical<T: Number>(net: &Net, weights: &Params<T>, points: &Points) -> Result<Self, Error> {
         let defaults = NtkConfig::default();
         let n = door(points, defaults.max_contexts)?;
         let mut factors = FactorRows::new(net);
-        let (mut tangents, mut input) = (Tangents::new(net, 1), vec![T::ZERO; net.n_in()]);
+        let (mut tangents, mut input) = (Tangents::new(net), vec![T::ZERO; net.n_in()]);
         for i in 0..n {
             let x: Vec<f32> = points.direction(i).iter().map(|v| (v * points.norm(i)) as f32).collect();
             net.write_input(&x, &mut input);
             net.tangents(weights, points.block(i), &input, &mut tangents);
-            factors.push(net, &tangents, points.block(i), 0);
+            factors.push(net, &tangents, points.block(i));
         }
         let m = net.width() as f64;
         let fill = |rows: Stretch, cols: Stretch, values: &mut [f64]| {
@@ -247,10 +246,10 @@ struct Kernels<'a> {
 }
 
 impl Job for Kernels<'_> {
-    type Out = ();
+    type Output = ();
 
     #[inline(always)]
-    fn run<A: Arch>(self) {
+    fn call(self) {
         let Kernels { values, depth, limit } = self;
         values.iter_mut().for_each(|v| *v = kernel(*v, depth, limit));
     }

@@ -20,10 +20,9 @@
 
 use crate::data::Pair;
 use crate::error::{Error, positive};
-use crate::linalg::scalar::Scalar;
 use crate::linalg::symmetric::dot;
 use crate::model::{Learner, Neural};
-use crate::net::{FactorRows, Net, Params, Tangents, Tensors};
+use crate::net::{FactorRows, Net, Number, Params, Tangents, Tensors};
 
 /// Left and right sides after t rounds. Right sides that need constants are in [`super::Theorem`]'s letters.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -83,10 +82,10 @@ impl Growing {
     }
 
     /// Adds a gradient and returns ‖g·m^{−1/2}‖² in Λ⁻¹ before it was added.
-    fn push<T: Scalar>(&mut self, net: &Net, tangents: &Tangents<T>, block: usize, lambda: f64) -> Result<f64, Error> {
+    fn push<T: Number>(&mut self, net: &Net, tangents: &Tangents<T>, block: usize, lambda: f64) -> Result<f64, Error> {
         let mut new = FactorRows::new(net);
-        new.push(net, tangents, block, 0);
-        self.rows.push(net, tangents, block, 0);
+        new.push(net, tangents, block);
+        self.rows.push(net, tangents, block);
         let t = self.rows.len();
         let mut row = vec![0.0; t];
         net.gram(&new, &self.rows, &mut row);
@@ -143,7 +142,7 @@ impl Growing {
     }
 }
 
-impl<T: Scalar> Recorder<T> {
+impl<T: Number> Recorder<T> {
     /// Watches a model from its start, with a Λ of its own that begins at λI.
     pub fn new(neural: &Neural<T>, lambda: f64) -> Result<Self, Error> {
         positive("lambda", lambda)?;
@@ -155,7 +154,7 @@ impl<T: Scalar> Recorder<T> {
             initial_tensors: net.unpack(neural.weights()),
             moving: Growing::new(net),
             fixed: Growing::new(net),
-            tangents: Tangents::new(net, 1),
+            tangents: Tangents::new(net),
             input: vec![T::ZERO; net.n_in()],
             potential: 0.0,
             c_3: 0.0,
@@ -175,7 +174,7 @@ impl<T: Scalar> Recorder<T> {
         net.tangents(&self.initial, block, &self.input, &mut self.tangents);
         self.fixed.push(&net, &self.tangents, block, self.lambda)?;
         net.tangents(neural.weights(), block, &self.input, &mut self.tangents);
-        let layers = net.unpack(&self.tangents.gradient(&net, block, 0));
+        let layers = net.unpack(&self.tangents.gradient(&net, block));
         let largest = layer_norms(&layers, None).into_iter().fold(0.0, f64::max);
         self.c_3 = self.c_3.max(largest / (net.width() as f64).sqrt());
         let width_squared = self.moving.push(&net, &self.tangents, block, self.lambda)?;

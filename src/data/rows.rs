@@ -3,17 +3,16 @@
 
 use std::ops::Range;
 
-use crate::data::{Contexts, Eligible, Encoding};
+use super::{Contexts, Eligible, Encoding};
 use crate::linalg::scalar::Scalar;
-use crate::linalg::simd::memory::{prefetch, prefetch_all};
 
 /// A vector, and the place of its pair's result within the block.
-pub(super) type Row<'a> = (&'a [f32], usize);
+pub(crate) type Row<'a> = (&'a [f32], usize);
 
 /// Rows that share parameters.
-pub(super) struct RowGroup<'a> {
+pub(crate) struct RowGroup<'a> {
     /// The action, or 0 where all pairs form one group.
-    pub(super) action: usize,
+    pub(crate) action: usize,
     rows: Kept<'a>,
 }
 
@@ -24,7 +23,7 @@ enum Kept<'a> {
 
 /// `n` rows by a rule: row i is vector i·`step`, and its place is `place` + i·`place_step`.
 #[derive(Clone, Copy)]
-pub(super) struct Regular<'a> {
+pub(crate) struct Regular<'a> {
     vectors: &'a [f32],
     dim: usize,
     n: usize,
@@ -35,7 +34,7 @@ pub(super) struct Regular<'a> {
 
 impl RowGroup<'_> {
     /// All rows.
-    pub(super) fn rows(&self) -> Rows<'_> {
+    pub(crate) fn rows(&self) -> Rows<'_> {
         match &self.rows {
             Kept::Regular(regular) => Rows::Regular(*regular),
             Kept::Listed(list) => Rows::Listed(list),
@@ -46,7 +45,7 @@ impl RowGroup<'_> {
 /// Some rows of a group. Where they follow a rule they are never listed: a list of all would have to leave the first
 /// cache.
 #[derive(Clone, Copy)]
-pub(super) enum Rows<'a> {
+pub(crate) enum Rows<'a> {
     Regular(Regular<'a>),
     Listed(&'a [Row<'a>]),
 }
@@ -54,7 +53,7 @@ pub(super) enum Rows<'a> {
 impl<'a> Rows<'a> {
     /// Rows.
     #[inline(always)]
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         match self {
             Rows::Regular(regular) => regular.n,
             Rows::Listed(list) => list.len(),
@@ -74,7 +73,7 @@ impl<'a> Rows<'a> {
 
     /// The rows from `from` on, `n` at most.
     #[inline(always)]
-    pub(super) fn part(&self, from: usize, n: usize) -> Self {
+    pub(crate) fn part(&self, from: usize, n: usize) -> Self {
         let n = n.min(self.len() - from);
         match self {
             Rows::Regular(all) => Rows::Regular(Regular {
@@ -88,59 +87,25 @@ impl<'a> Rows<'a> {
     }
 
     /// The rows, `n` at a time.
-    pub(super) fn chunks(self, n: usize) -> impl Iterator<Item = Self> {
+    pub(crate) fn chunks(self, n: usize) -> impl Iterator<Item = Self> {
         (0..self.len()).step_by(n).map(move |from| self.part(from, n))
     }
 
     /// The rows, one by one.
     #[inline(always)]
-    pub(super) fn iter(self) -> impl ExactSizeIterator<Item = Row<'a>> + Clone {
+    pub(crate) fn iter(self) -> impl ExactSizeIterator<Item = Row<'a>> + Clone {
         (0..self.len()).map(move |i| self.row(i))
     }
 
     /// The vectors, one by one.
     #[inline(always)]
-    pub(super) fn vectors(self) -> impl ExactSizeIterator<Item = &'a [f32]> + Clone {
+    pub(crate) fn vectors(self) -> impl ExactSizeIterator<Item = &'a [f32]> + Clone {
         self.iter().map(|(x, _)| x)
-    }
-
-    /// The vectors of the first rows, N at most; where there are fewer, the first one again.
-    #[inline(always)]
-    pub(super) fn first_vectors<const N: usize>(&self) -> [&'a [f32]; N] {
-        let mut own = [self.row(0).0; N];
-        match self {
-            Rows::Regular(Regular { vectors, dim, n, step, .. }) => {
-                for (i, own) in own.iter_mut().enumerate().take(*n) {
-                    *own = &vectors[i * step * dim..][..*dim];
-                }
-            }
-            Rows::Listed(list) => own.iter_mut().zip(*list).for_each(|(own, row)| *own = row.0),
-        }
-        own
-    }
-
-    /// The vectors of `n` rows, if there are so many and they lie side by side.
-    #[inline(always)]
-    pub(super) fn side_by_side(&self, n: usize) -> Option<&'a [f32]> {
-        match self {
-            Rows::Regular(all) if all.step == 1 && all.n >= n => Some(&all.vectors[..n * all.dim]),
-            _ => None,
-        }
-    }
-
-    /// Asks for the memory of the vectors ahead of their use.
-    #[inline(always)]
-    pub(super) fn prefetch(self) {
-        if let Rows::Regular(Regular { vectors, dim, n, step: 1, .. }) = self {
-            prefetch_all(&vectors[..n * dim]);
-        } else {
-            self.vectors().for_each(prefetch);
-        }
     }
 
     /// Writes a number of each row to its place.
     #[inline(always)]
-    pub(super) fn put<T: Scalar>(&self, numbers: &[T], out: &mut [f64]) {
+    pub(crate) fn put<T: Scalar>(&self, numbers: &[T], out: &mut [f64]) {
         if let &Rows::Regular(Regular { n, place, place_step: 1, .. }) = self {
             for (out, v) in out[place..place + n].iter_mut().zip(numbers) {
                 *out = v.wide();
@@ -154,7 +119,7 @@ impl<'a> Rows<'a> {
 }
 
 /// The pairs of `rounds`, in one group, or one group per action if `by_action`.
-pub(super) fn row_groups<'a>(contexts: &'a Contexts, rounds: Range<usize>, by_action: bool) -> Vec<RowGroup<'a>> {
+pub(crate) fn row_groups<'a>(contexts: &'a Contexts, rounds: Range<usize>, by_action: bool) -> Vec<RowGroup<'a>> {
     let (layout, n, vectors) = (contexts.layout(), rounds.len(), contexts.rows(rounds.clone()));
     let (dim, k) = (layout.dim, layout.n_actions);
     let shared = layout.encoding == Encoding::Disjoint;
