@@ -78,14 +78,19 @@ pub enum Task {
     Score(Scoring),
     /// Reads a log, then estimates contexts.
     Both(Training, Contexts),
+    /// Anything else that can be done again as it is.
+    Again(Again),
 }
+
+/// Work that can be done again as it is.
+pub type Again = Box<dyn FnMut() -> Result<(), Error> + Send>;
 
 impl Task {
     /// What must not be timed, before each run.
     pub fn fresh(&mut self) -> Result<(), Error> {
         match self {
             Task::Train(training) | Task::Both(training, _) => training.fresh(),
-            Task::Score(_) => Ok(()),
+            Task::Score(_) | Task::Again(_) => Ok(()),
         }
     }
 
@@ -94,6 +99,7 @@ impl Task {
         match self {
             Task::Train(training) => training.run(),
             Task::Score(scoring) => scoring.run()?,
+            Task::Again(work) => work()?,
             Task::Both(training, contexts) => {
                 training.run();
                 black_box(training.learner.model()?.estimate(contexts)?);

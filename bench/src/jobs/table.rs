@@ -1,9 +1,10 @@
 //! The table of jobs.
 
 use super::{B_ROUNDS, B_STEPS, CONTEXTS, Export, Job, MNIST_B_ROUNDS, ROUNDS, SAMPLES, SetUp, SetUpMeter, Work};
-use crate::counts::{Counts, Shape, kernel_row};
+use crate::counts::{Counts, Shape, kernel_row, linear_round, linear_score};
 use crate::data::MNIST_DENSITY;
 use crate::export::{kernel, linear, neural};
+use crate::practical::{self, LARGE, SMALL};
 use crate::scaling;
 use crate::tasks::{self, BATCH, MNIST_ROUNDS};
 
@@ -122,7 +123,7 @@ pub static JOBS: &[Job] = &[
         "ridge regression, d = 20: Λ += x xᵀ and b += x r in f64",
         || tasks::linear_observe(ROUNDS),
         ROUNDS,
-        || Counts::of_f64(210.0 + 20.0),
+        || linear_round(20, 1),
         Some(linear::observe),
     ),
     task(
@@ -131,7 +132,7 @@ pub static JOBS: &[Job] = &[
         "ridge regression, d = 20: mean and width of 10,000 contexts of 30 vectors in f64",
         || tasks::linear_score(ROUNDS, CONTEXTS),
         1,
-        || Counts::of_f64(ROWS as f64 * (210.0 + 20.0 + 20.0)),
+        || linear_score(20, ROWS),
         Some(linear::score),
     ),
     task(
@@ -141,6 +142,105 @@ pub static JOBS: &[Job] = &[
         || tasks::exact_lambda(ROUNDS, CONTEXTS),
         1,
         || Shape::SYNTHETIC.exact_lambda(ROUNDS, ROWS),
+        None,
+    ),
+    task(
+        "practical-round-d20-k10",
+        "round",
+        "S-mode of the preset `practical` (L = 3, m = 128), d = 20, 10 actions: Λ and one Adam step",
+        || practical::rounds(SMALL),
+        SMALL.rounds,
+        || Shape::practical(20, 10).single_step(),
+        None,
+    ),
+    task(
+        "practical-round-d200-k100",
+        "round",
+        "S-mode of the preset `practical` (L = 3, m = 128), d = 200, 100 actions: Λ and one Adam step",
+        || practical::rounds(LARGE),
+        LARGE.rounds,
+        || Shape::practical(200, 100).single_step(),
+        None,
+    ),
+    task(
+        "practical-batch-d20-k10",
+        "Adam step",
+        "B-mode of the same, d = 20, 10 actions: one Adam step on 50 drawn samples, one per round",
+        || practical::batches(SMALL),
+        SMALL.batches,
+        || Shape::practical(20, 10).batch_step(BATCH),
+        None,
+    ),
+    task(
+        "practical-batch-d200-k100",
+        "Adam step",
+        "B-mode of the same, d = 200, 100 actions: one Adam step on 50 drawn samples, one per round",
+        || practical::batches(LARGE),
+        LARGE.batches,
+        || Shape::practical(200, 100).batch_step(BATCH),
+        None,
+    ),
+    task(
+        "practical-score-d20-k10",
+        "10,000 pairs",
+        "mean and width of the same, d = 20, 10 actions",
+        || practical::score(SMALL),
+        1,
+        || Shape::practical(20, 10).score(SMALL.pairs()),
+        None,
+    ),
+    task(
+        "practical-score-d200-k100",
+        "20,000 pairs",
+        "mean and width of the same, d = 200, 100 actions",
+        || practical::score(LARGE),
+        1,
+        || Shape::practical(200, 100).score(LARGE.pairs()),
+        None,
+    ),
+    task(
+        "practical-clone-step-d20-k10",
+        "Adam step",
+        "the clone, 100 units, d = 20, 10 actions: one Adam step on the likelihood of 64 rounds",
+        || practical::clone_steps(SMALL),
+        practical::CLONE_STEPS,
+        || SMALL.trunk().likelihood_step(practical::CLONE_ROUNDS),
+        None,
+    ),
+    task(
+        "practical-clone-step-d200-k100",
+        "Adam step",
+        "the clone, 100 units, d = 200, 100 actions: one Adam step on the likelihood of 64 rounds",
+        || practical::clone_steps(LARGE),
+        practical::CLONE_STEPS,
+        || LARGE.trunk().likelihood_step(practical::CLONE_ROUNDS),
+        None,
+    ),
+    task(
+        "practical-clone-score-d200-k100",
+        "200 contexts",
+        "the clone, d = 200, 100 actions: probabilities of all actions",
+        || practical::clone_score(LARGE),
+        1,
+        || LARGE.trunk().probabilities(LARGE.contexts),
+        None,
+    ),
+    task(
+        "practical-linear-round-d200-k100",
+        "round",
+        "LinLCB, d = 200, 100 actions: Λ_a += x xᵀ and b_a += x r in f64",
+        || practical::linear_rounds(LARGE),
+        practical::LINEAR_ROUNDS,
+        || linear_round(200, 100),
+        None,
+    ),
+    task(
+        "practical-linear-score-d200-k100",
+        "20,000 pairs",
+        "LinLCB, d = 200, 100 actions: mean and width",
+        || practical::linear_score(LARGE),
+        1,
+        || linear_score(200, LARGE.pairs()),
         None,
     ),
     other(
