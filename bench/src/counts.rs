@@ -193,13 +193,29 @@ impl Trunk {
 
     /// One step on the likelihood of rounds.
     pub fn likelihood_step(&self, rounds: usize) -> Counts {
+        self.step(rounds, self.outputs, EXP_OPS)
+    }
+
+    /// One step on the rewards of rounds.
+    pub fn reward_step(&self, rounds: usize) -> Counts {
+        self.step(rounds, 1, 0.0)
+    }
+
+    /// One step on rounds of which so many outputs count, with further operations for each of these.
+    fn step(&self, rounds: usize, outputs: usize, more: f64) -> Counts {
         let (n, d, m, k) = (rounds as f64, self.d as f64, Self::WIDTH as f64, self.outputs as f64);
         Counts {
             sqrt_div: (d * m + m + k * m + k) / 8.0,
-            fma_f32: n * (2.0 * d * m + 3.0 * m * k),
-            elementwise: n * (TRUNK_OPS * m + EXP_OPS * k),
+            fma_f32: n * m * (2.0 * d + 3.0 * outputs as f64),
+            elementwise: n * (TRUNK_OPS * m + more * outputs as f64),
             ..Counts::default()
         }
+    }
+
+    /// Mean and width of all actions of contexts.
+    pub fn score(&self, contexts: usize) -> Counts {
+        let (n, d, m, k) = (contexts as f64, self.d as f64, Self::WIDTH as f64, self.outputs as f64);
+        Counts { fma_f32: 2.0 * n * m * d, elementwise: n * TRUNK_OPS * m * k, ..Counts::default() }
     }
 
     /// The probabilities of all actions of contexts.

@@ -3,8 +3,8 @@
 
 use std::hint::black_box;
 
-use neuralcb::model::{LinearConfig, NeuralConfig};
-use neuralcb::net::{Init, NetConfig, OutputScale};
+use neuralcb::model::{LinearConfig, Mode, NeuralConfig};
+use neuralcb::net::{Init, NetConfig, OutputScale, Outputs};
 use neuralcb::policy::{Imitation, ImitationConfig};
 use neuralcb::{Contexts, Eligible, Encoding, Error, Layout, LoggedData, ModelConfig};
 
@@ -35,6 +35,8 @@ pub const LARGE: Size = Size { dim: 200, n_actions: 100, rounds: 30, batches: 30
 
 /// Rounds of LinLCB, which takes microseconds for each.
 pub const LINEAR_ROUNDS: usize = 2000;
+/// Samples of a batch of a shared trunk.
+pub const TRUNK_BATCH: usize = 64;
 /// Rounds of the clone's log: one batch.
 pub const CLONE_ROUNDS: usize = 64;
 /// Steps of a fit on so short a log.
@@ -73,6 +75,20 @@ pub(crate) fn config(steps: Option<usize>) -> NeuralConfig {
     NeuralConfig { net, mode: mode(steps), ..NeuralConfig::default() }
 }
 
+/// A shared trunk with an output per action, in B-mode of one step per round.
+pub(crate) fn trunk_config() -> NeuralConfig {
+    let net = NetConfig {
+        width: Trunk::WIDTH,
+        layer_norm: false,
+        biases: true,
+        outputs: Outputs::PerAction,
+        output_scale: OutputScale::One,
+        init: Init::He,
+        ..NetConfig::default()
+    };
+    NeuralConfig { net, mode: Mode::Batch { steps: 1, batch: TRUNK_BATCH }, ..NeuralConfig::default() }
+}
+
 /// Rounds of S-mode.
 pub fn rounds(size: Size) -> Result<Task, Error> {
     Training::new(ModelConfig::Neural(config(None)), size.log(size.rounds)).map(Task::Train)
@@ -86,6 +102,16 @@ pub fn batches(size: Size) -> Result<Task, Error> {
 /// Mean and width, after some rounds of S-mode.
 pub fn score(size: Size) -> Result<Task, Error> {
     Scoring::new(&ModelConfig::Neural(config(None)), &size.log(size.rounds), size.contexts()?).map(Task::Score)
+}
+
+/// Rounds of a shared trunk in B-mode, of one step each.
+pub fn trunk_batches(size: Size) -> Result<Task, Error> {
+    Training::new(ModelConfig::Neural(trunk_config()), size.log(size.batches)).map(Task::Train)
+}
+
+/// A shared trunk's mean and width of all actions.
+pub fn trunk_score(size: Size) -> Result<Task, Error> {
+    Scoring::new(&ModelConfig::Neural(trunk_config()), &size.log(size.rounds), size.contexts()?).map(Task::Score)
 }
 
 fn clone_log(size: Size) -> Result<LoggedData, Error> {

@@ -99,12 +99,12 @@ fn table(report: &Report) -> String {
          triad {:.0} GB/s in L2, {:.0} in L3, {:.0} in memory\n\n",
         report.instructions, m.fma_f32_gflops, m.fma_f64_gflops, m.sqrt_div_ns, m.l2_gbs, m.l3_gbs, m.dram_gbs
     );
-    text += &format!("{:<22} {:>10} {:>10} {:>13}  {}\n", "job", "time", "limit", "time ÷ limit", "per");
+    text += &format!("{:<31} {:>10} {:>10} {:>13}  {}\n", "job", "time", "limit", "time ÷ limit", "per");
     for job in &report.jobs {
         let limit = job.limit_seconds.map_or("–".to_owned(), human);
         let ratio = job.ratio.map_or("–".to_owned(), |ratio| format!("{ratio:.2}"));
         let line =
-            format!("{:<22} {:>10} {limit:>10} {ratio:>13}  {}{}", job.name, human(job.seconds), job.unit, more(job));
+            format!("{:<31} {:>10} {limit:>10} {ratio:>13}  {}{}", job.name, human(job.seconds), job.unit, more(job));
         text += &(line + "\n");
     }
     text

@@ -1,7 +1,10 @@
-//! Arrays of the neural jobs: weights as [block, input, unit], vectors of units, the diagonal of Λ in the same shapes.
+//! Arrays of the neural jobs: W_1 as [block, input, unit] in `w1`, a further layer as [input, unit] in `w2`, …; vectors of
+//! units in `bias`, `gain`, `offset` of the first layer and `bias2`, … of the next; the output weights in `out`, of several
+//! outputs [output, unit], with `out_bias`; what the output is multiplied by in `scale`; the diagonal of Λ in the same
+//! shapes.
 
 use neuralcb::model::{Learner, Mode, Neural, NeuralConfig};
-use neuralcb::net::Params;
+use neuralcb::net::{OutputScale, Outputs, Params};
 use neuralcb::{Contexts, Encoding, Seed};
 use rand::Rng;
 
@@ -11,6 +14,7 @@ use crate::data::{
 };
 use crate::error::Error;
 use crate::jobs::{B_ROUNDS, B_STEPS, CONTEXTS, MNIST_B_ROUNDS, ROUNDS};
+use crate::practical::{self, Size};
 use crate::tasks::{MNIST_ROUNDS, mnist_config, synthetic_config};
 
 pub(crate) fn synthetic_s(folder: &Folder) -> Result<(), Error> {
@@ -43,6 +47,26 @@ pub(crate) fn mnist_score_sparse(folder: &Folder) -> Result<(), Error> {
     scoring(folder, mnist_config(None), &random_rounds(MNIST, MNIST_ROUNDS), &contexts)
 }
 
+pub(crate) fn practical_rounds(folder: &Folder, size: Size) -> Result<(), Error> {
+    training(folder, practical::config(None), &size.log(size.rounds))
+}
+
+pub(crate) fn practical_batches(folder: &Folder, size: Size) -> Result<(), Error> {
+    training(folder, practical::config(Some(1)), &size.log(size.batches))
+}
+
+pub(crate) fn practical_score(folder: &Folder, size: Size) -> Result<(), Error> {
+    scoring(folder, practical::config(None), &size.log(size.rounds), &size.contexts()?)
+}
+
+pub(crate) fn trunk_batches(folder: &Folder, size: Size) -> Result<(), Error> {
+    training(folder, practical::trunk_config(), &size.log(size.batches))
+}
+
+pub(crate) fn trunk_score(folder: &Folder, size: Size) -> Result<(), Error> {
+    scoring(folder, practical::trunk_config(), &size.log(size.rounds), &size.contexts()?)
+}
+
 fn model_seed() -> Seed {
     seed().child("model")
 }
@@ -50,19 +74,25 @@ fn model_seed() -> Seed {
 /// The rounds, the weights before and after, Λ after, and the batches of B-mode.
 fn training(folder: &Folder, config: NeuralConfig, rounds: &Rounds) -> Result<(), Error> {
     folder.rounds(rounds, "reward")?;
-    folder.write("block", &[rounds.n()], &rounds.blocks())?;
+    if config.net.outputs == Outputs::PerAction {
+        folder.write("output", &[rounds.n()], &rounds.actions)?;
+    } else {
+        folder.write("block", &[rounds.n()], &rounds.blocks())?;
+    }
     if let Mode::Batch { steps, batch } = config.mode {
         let drawn = batches(rounds.n(), steps, batch);
         folder.write("batches", &[rounds.n() * steps, batch], &drawn)?;
     }
+    scale(folder, &config)?;
     let mut model = Neural::<f32>::new(config, rounds.layout, model_seed())?;
-    params(folder, &model, model.weights(), ["w1_0", "gain_0", "offset_0", "out_0"])?;
+    params(folder, &model, model.weights(), &|name| format!("{name}_0"))?;
     observe(&mut model, rounds);
     learned(folder, &model)
 }
 
 /// The rows, weights and Λ, and the estimates.
 fn scoring(folder: &Folder, config: NeuralConfig, rounds: &Rounds, contexts: &Contexts) -> Result<(), Error> {
+    scale(folder, &config)?;
     let mut model = Neural::<f32>::new(config, rounds.layout, model_seed())?;
     observe(&mut model, rounds);
     folder.contexts("x", contexts)?;
@@ -78,6 +108,15 @@ fn scoring(folder: &Folder, config: NeuralConfig, rounds: &Rounds, contexts: &Co
     }
 }
 
+/// What the output is multiplied by.
+fn scale(folder: &Folder, config: &NeuralConfig) -> Result<(), Error> {
+    let scale = match config.net.output_scale {
+        OutputScale::SqrtWidth => (config.net.width as f64).sqrt(),
+        OutputScale::One => 1.0,
+    };
+    folder.write("scale", &[1], &[scale])
+}
+
 fn observe(model: &mut Neural<f32>, rounds: &Rounds) {
     for t in 0..rounds.n() {
         let (chosen, reward) = rounds.round(t);
@@ -87,26 +126,40 @@ fn observe(model: &mut Neural<f32>, rounds: &Rounds) {
 
 /// Weights and Λ as they are.
 fn learned(folder: &Folder, model: &Neural<f32>) -> Result<(), Error> {
-    params(folder, model, model.weights(), ["w1", "gain", "offset", "out"])?;
+    params(folder, model, model.weights(), &str::to_owned)?;
     let lambda = model.lambda_diagonal().expect("the jobs have one diagonal");
-    params(folder, model, &lambda, ["lam_w1", "lam_gain", "lam_offset", "lam_out"])
+    params(folder, model, &lambda, &|name| format!("lam_{name}"))
 }
 
-fn params(folder: &Folder, model: &Neural<f32>, params: &Params<f32>, names: [&str; 4]) -> Result<(), Error> {
+fn params(
+    folder: &Folder,
+    model: &Neural<f32>,
+    params: &Params<f32>,
+    named: &dyn Fn(&str) -> String,
+) -> Result<(), Error> {
     let (net, tensors) = (model.net(), model.net().unpack(params));
     let (d, m) = (net.n_in(), net.width());
-    let first = &tensors.weights[0];
-    let columns = first[0].len();
-    let mut w1 = Vec::with_capacity(columns * m);
-    for j in 0..columns {
-        w1.extend(first.iter().map(|row| row[j] as f32));
+    let short = |v: &[f64]| v.iter().map(|&v| v as f32).collect::<Vec<_>>();
+    for (l, rows) in tensors.weights.iter().enumerate() {
+        let columns = rows[0].len();
+        let w: Vec<f32> = (0..columns).flat_map(|j| rows.iter().map(move |row| row[j] as f32)).collect();
+        let shape: &[usize] = if l == 0 { &[columns / d, d, m] } else { &[columns, m] };
+        folder.write(&named(&format!("w{}", l + 1)), shape, &w)?;
     }
-    folder.write(names[0], &[columns / d, d, m], &w1)?;
-    let vector = |v: &[f64]| v.iter().map(|&v| v as f32).collect::<Vec<_>>();
-    let layer = |v: &Option<Vec<Vec<f64>>>| vector(&v.as_ref().expect("the jobs have a layer norm")[0]);
-    folder.write(names[1], &[m], &layer(&tensors.gains))?;
-    folder.write(names[2], &[m], &layer(&tensors.offsets))?;
-    folder.write(names[3], &[m], &vector(&tensors.output))
+    for (name, vectors) in [("bias", &tensors.biases), ("gain", &tensors.gains), ("offset", &tensors.offsets)] {
+        for (l, vector) in vectors.iter().flatten().enumerate() {
+            let name = if l == 0 { name.to_owned() } else { format!("{name}{}", l + 1) };
+            folder.write(&named(&name), &[m], &short(vector))?;
+        }
+    }
+    let outputs = tensors.output.len() / m;
+    let shape: &[usize] = if outputs == 1 { &[m] } else { &[outputs, m] };
+    folder.write(&named("out"), shape, &short(&tensors.output))?;
+    let biases: Vec<f64> = tensors.output_bias.into_iter().chain(tensors.output_biases.into_iter().flatten()).collect();
+    if !biases.is_empty() {
+        folder.write(&named("out_bias"), &[outputs], &short(&biases))?;
+    }
+    Ok(())
 }
 
 /// The rounds that B-mode draws, in the order in which it draws them: ⌊u·n/2⁶⁴⌋ with n the rounds read so far.
