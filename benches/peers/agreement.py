@@ -9,7 +9,7 @@ import sys
 import numpy as np
 import reference
 from common import LAMBDA, load
-from report import JOBS
+from report import JOBS, is_training
 
 # Mean and width of network rows in f32: the largest difference of any row over the root mean square of the values. A
 # sum of 784 products in another order differs by eps·√784 ≈ 2e-6 or so; the layer norm's division and the sum over units
@@ -31,17 +31,13 @@ TOL_KERNEL = 1e-5
 # Early: against the reference in f64 after a few hundred steps at most. Correct programs differ by 3e-5 there; the
 # mistakes of `selftest` by 2.6e-4 (another ε in the layer norm) and more. That ε alone matters less in the synthetic jobs:
 # 1e-6 instead of 1e-5 changes them by 1e-4 and would pass there.
-EARLY_ROUNDS = {"synthetic-s-step": 300, "synthetic-b-step": 2, "mnist-s-step": 20, "mnist-b-step": 20}
+EARLY_ROUNDS = {"synthetic-s-step": 300, "synthetic-b-step": 2}
+EARLY_ROUNDS.update({job: 20 for job, *_ in JOBS if is_training(job) and job not in EARLY_ROUNDS})
 TOL_EARLY = 2e-4
 # At the end of the job, against the export: bounds for the weights and for Λ. Only `synthetic-b-step` drifts, 20,000 steps
 # on at most 200 rows: correct programs end up to 0.4 apart in the weights and 0.03 in Λ; without L2, or with β₂ = 0.99, it
 # is 0.5–1.0 and 0.3–0.4. The bounds tell those apart; finer errors are found early, and B-mode by `mnist-b-step`.
-TOL_END = {
-    "synthetic-s-step": (2e-4, 2e-4),
-    "synthetic-b-step": (0.6, 0.1),
-    "mnist-s-step": (2e-4, 2e-4),
-    "mnist-b-step": (2e-4, 2e-4),
-}
+TOL_END = {job: (2e-4, 2e-4) for job in EARLY_ROUNDS} | {"synthetic-b-step": (0.6, 0.1)}
 
 
 def norm(a):
@@ -92,7 +88,7 @@ def kinks(job, arrays, n):
 
 def against_export(job, arrays, got):
     """{name: (error, bound)} of a whole training, or of a scoring's leading rows, against the exported results."""
-    if job.endswith("-step"):
+    if is_training(job):
         found = trained(job, arrays, got, arrays)
         return {name: (error, TOL_END[job][name.startswith("lam_")]) for name, error in found.items()}
     bound = TOL_LINEAR if job.startswith("linear") else TOL_KERNEL if job.startswith("kernel") else TOL_NET

@@ -28,7 +28,11 @@ import numpy as np  # noqa: E402  (the environment comes first)
 # Settings that every training job shares; the network has layer norm with gain and offset and no biases.
 LR, L2, BETA1, BETA2, EPS = 1e-3, 1e-4, 0.9, 0.999, 1e-8
 LAMBDA, NORM_EPS = 0.1, 1e-5
-NAMES = ("w1", "gain", "offset", "out")
+NAMES = ("w1", "gain", "offset", "out")  # of the paper's network
+
+# Of networks of any depth: a layer's weights, bias, gain and offset, where it has them.
+LAYERS = (("w1", "bias", "gain", "offset"), ("w2", "bias2", "gain2", "offset2"))
+ALL_NAMES = tuple(name for layer in LAYERS for name in layer) + ("out", "out_bias")
 
 
 @dataclass
@@ -59,6 +63,16 @@ def load(folder, job):
     if not files:
         sys.exit(f"error: no arrays of `{job}` in {folder}")
     return {file.stem: np.load(file) for file in files}
+
+
+def names_of(a):
+    """The names of the parameters of an export, or of a network."""
+    return [name for name in ALL_NAMES if name in a or f"{name}_0" in a]
+
+
+def layers_of(w):
+    """The names of each hidden layer's parameters."""
+    return [layer for layer in LAYERS if layer[0] in w]
 
 
 def corrections(steps):

@@ -15,7 +15,22 @@ JOBS = [
     ("kernel-score-disjoint", "300,000 pairs", "KernLCB over 30 disjoint blocks, 300,000 pairs · 1,000 samples"),
     ("linear-observe", "one round", "LinLCB, observing one round · 20 inputs"),
     ("linear-score", "300,000 rows", "LinLCB, mean and width of 300,000 rows · 20 inputs"),
+    ("practical-round-d20-k10", "one round", "Practical network, one sample per step · 20 features, 10 actions"),
+    ("practical-round-d200-k100", "one round", "Practical network, one sample per step · 200 features, 100 actions"),
+    ("practical-batch-d20-k10", "one Adam step", "Practical network, batches of 50 · 20 features, 10 actions"),
+    ("practical-batch-d200-k100", "one Adam step", "Practical network, batches of 50 · 200 features, 100 actions"),
+    ("practical-score-d20-k10", "10,000 pairs", "Practical network, mean and width · 20 features, 10 actions"),
+    ("practical-score-d200-k100", "20,000 pairs", "Practical network, mean and width · 200 features, 100 actions"),
+    ("practical-trunk-batch-d20-k10", "one Adam step", "Shared trunk, batches of 64 · 20 features, 10 actions"),
+    ("practical-trunk-batch-d200-k100", "one Adam step", "Shared trunk, batches of 64 · 200 features, 100 actions"),
+    ("practical-trunk-score-d20-k10", "10,000 pairs", "Shared trunk, mean and width · 20 features, 10 actions"),
+    ("practical-trunk-score-d200-k100", "20,000 pairs", "Shared trunk, mean and width · 200 features, 100 actions"),
 ]
+
+
+def is_training(job):
+    """Whether a job trains a network."""
+    return job.endswith("-step") or "-round-" in job or "-batch-" in job
 
 
 def human(seconds):
@@ -32,7 +47,7 @@ def times(ratio):
 
 def scaled(job, found, side):
     """Whether a scoring was timed on a part of its rows. (A training's unit is one step: fewer of them are no scaling.)"""
-    return found["timed_share"][side] < 1 and not job.endswith("-step")
+    return found["timed_share"][side] < 1 and not is_training(job)
 
 
 def summary(taken):
@@ -60,12 +75,12 @@ def summary(taken):
 
 def table(results):
     """The summary as text, a line per job and side."""
-    head = f"{'job':24}{'side':14}{'time':>10}{'÷ neuralcb':>12}  {'per repeat':18}per"
-    lines = [", ".join(results["versions"]), head, "-" * 100]
+    head = f"{'job':32}{'side':14}{'time':>10}{'÷ neuralcb':>12}  {'per repeat':18}per"
+    lines = [", ".join(results["versions"]), head, "-" * 108]
     units = {name: unit for name, unit, _ in JOBS}
     for job, found in results["summary"].items():
         for side, seconds in found["times"].items():
-            line = f"{job if side == 'neuralcb' else '':24}{side:14}{human(seconds):>10}"
+            line = f"{job if side == 'neuralcb' else '':32}{side:14}{human(seconds):>10}"
             if side in found["ratios"] and side != "neuralcb":
                 low, high = found["range"][side]
                 line += f"{times(found['ratios'][side]):>12}  {times(low) + ' … ' + times(high):18}"
@@ -79,5 +94,5 @@ def table(results):
             lines.append(line.rstrip())
     for entry in results["checks"]:
         if not entry["agrees"]:
-            lines.append(f"{entry['job']:24}{entry['side']:14}not timed: {entry.get('failed', 'other numbers')}")
+            lines.append(f"{entry['job']:32}{entry['side']:14}not timed: {entry.get('failed', 'other numbers')}")
     return "\n".join(lines)

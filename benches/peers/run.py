@@ -163,7 +163,7 @@ def check(runner, sides):
         checks.append({"job": job, "side": side, **answer})
         if answer["agrees"]:
             agreeing[job, side] = file
-        print(f"  {job:24}{side:14}{verdict(answer)}", flush=True)
+        print(f"  {job:32}{side:14}{verdict(answer)}", flush=True)
     return agreeing, checks
 
 
@@ -200,7 +200,7 @@ def measure(runner, agreeing):
                     patience -= (time.perf_counter() - begin) if attempt else 0.0
                     if fault is None or patience <= 0:
                         break
-        print(f"  {job:24}" + "  ".join(f"{s} {human(t)}" for s, t in summary(taken)[job]["times"].items()), flush=True)
+        print(f"  {job:32}" + "  ".join(f"{s} {human(t)}" for s, t in summary(taken)[job]["times"].items()), flush=True)
     return taken
 
 
