@@ -1,6 +1,6 @@
 //! Gradients against central differences over every parameter, in f64 and away from the kinks of the ReLU.
 
-use neuralcb::net::{Init, Net, NetConfig, OutputScale, Params, Tangents, Tensors};
+use neuralcb::net::{Activation, Init, Net, NetConfig, OutputScale, Params, Tangents, Tensors};
 use neuralcb::{Encoding, Layout, Seed, Stream};
 use rand::RngExt;
 
@@ -14,6 +14,7 @@ struct Case {
     scale: OutputScale,
     encoding: Encoding,
     duplicate: bool,
+    activation: Activation,
 }
 
 const PER_ACTION: Encoding = Encoding::PerAction;
@@ -22,7 +23,7 @@ const ONE: OutputScale = OutputScale::One;
 const ROOT: OutputScale = OutputScale::SqrtWidth;
 
 /// Every value of every setting, and the pairs that share code: 6 and 10 units are padded, 8 are not.
-const CASES: [Case; 12] = [
+const CASES: [Case; 14] = [
     case(2, 6, true, false, ROOT, PER_ACTION, false),
     case(2, 10, false, false, ROOT, DISJOINT, false),
     case(2, 8, true, true, ONE, DISJOINT, false),
@@ -35,6 +36,8 @@ const CASES: [Case; 12] = [
     case(4, 10, true, false, ONE, DISJOINT, true),
     case(4, 8, false, true, ROOT, PER_ACTION, false),
     case(4, 6, false, false, ONE, DISJOINT, false),
+    Case { activation: Activation::Silu, ..case(3, 6, true, true, ROOT, DISJOINT, false) },
+    Case { activation: Activation::Silu, ..case(4, 10, false, false, ONE, PER_ACTION, true) },
 ];
 
 const fn case(
@@ -46,7 +49,7 @@ const fn case(
     encoding: Encoding,
     duplicate: bool,
 ) -> Case {
-    Case { depth, width, layer_norm, biases, scale, encoding, duplicate }
+    Case { depth, width, layer_norm, biases, scale, encoding, duplicate, activation: Activation::Relu }
 }
 
 impl Case {
@@ -63,6 +66,7 @@ impl Case {
             output_scale: self.scale,
             init: Init::Uniform,
             duplicate_input: self.duplicate,
+            activation: self.activation,
             ..NetConfig::default()
         };
         Net::new(config, self.layout()).unwrap()

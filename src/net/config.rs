@@ -44,7 +44,7 @@ pub enum Init {
 /// | `width` | 20 | m, units of each hidden layer | ≥ 1; even for [`Init::Block`] |
 /// | `layer_norm` | true | normalise the hidden layers, with gain and offset | |
 /// | `biases` | false | a bias per unit and one per output | |
-/// | `activation` | relu | σ of the hidden layers | |
+/// | `activation` | relu | σ of the hidden layers | relu, silu |
 /// | `outputs` | one | one output per context vector, or one per action on a shared trunk | |
 /// | `output_scale` | √m | factor of the output layer | |
 /// | `init` | block | how W⁽⁰⁾ is drawn | |
