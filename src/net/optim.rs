@@ -1,7 +1,8 @@
-//! The two optimisers: Algorithm 1's stochastic gradient descent, and the experiments' Adam.
+//! The optimisers: Algorithm 1's stochastic gradient descent, the experiments' Adam, and Adam with decoupled decay.
 //!
-//! SGD:  W ← W − η_t (∇ + mλ (W − W⁽⁰⁾)),  η_t constant or ι/√t
-//! Adam: g = ∇ + l2·(W − C);  μ ← 0.9 μ + 0.1 g;  ν ← 0.999 ν + 0.001 g²;  W ← W − lr · μ̂ / (√ν̂ + 1e-8)
+//! SGD:   W ← W − η_t (∇ + mλ (W − W⁽⁰⁾)),  η_t constant or ι/√t
+//! Adam:  g = ∇ + l2·(W − C);  μ ← 0.9 μ + 0.1 g;  ν ← 0.999 ν + 0.001 g²;  W ← W − lr · μ̂ / (√ν̂ + 1e-8)
+//! AdamW: as Adam with l2 = 0, and W ← (1 − lr·decay) W before it (Loshchilov & Hutter, 2019)
 //!
 //! where C is 0 or W⁽⁰⁾, μ̂ = μ/(1 − 0.9ᵗ) and ν̂ = ν/(1 − 0.999ᵗ). Blocks of W_1 that no sample of the step touches have ∇ = 0
 //! but still move: with l2 and momentum every weight moves at every step.
@@ -19,7 +20,7 @@ use super::{Net, Params};
 use crate::archive::Archive;
 use crate::error::{Error, not_negative, positive};
 use crate::linalg::scalar::Scalar;
-use crate::linalg::vectors::{LANES, lanes, lanes_mut};
+use crate::linalg::vectors::{LANES, lanes, lanes_mut, mul, splat};
 
 const BETA1: f64 = 0.9;
 const BETA2: f64 = 0.999;
@@ -63,6 +64,13 @@ pub enum Optimiser {
         /// What the penalty pulls towards.
         towards: Towards,
     },
+    /// Adam (0.9, 0.999, 1e-8) on ½(f − r)², with weights that shrink beside it.
+    AdamW {
+        /// Learning rate, > 0.
+        lr: f64,
+        /// What a step takes from every weight is lr·decay times the weight, ≥ 0.
+        decay: f64,
+    },
 }
 
 impl Optimiser {
@@ -71,6 +79,7 @@ impl Optimiser {
             Optimiser::Sgd { schedule: Schedule::Constant(eta) } => positive("step size", eta),
             Optimiser::Sgd { schedule: Schedule::InverseRoot(iota) } => positive("iota", iota),
             Optimiser::Adam { lr, l2, .. } => positive("learning rate", lr).and(not_negative("l2", l2)),
+            Optimiser::AdamW { lr, decay } => positive("learning rate", lr).and(not_negative("decay", decay)),
         }
     }
 }
@@ -97,6 +106,7 @@ impl<T: Scalar> Stepper<T> {
         let (keep_initial, moments) = match optimiser {
             Optimiser::Sgd { .. } => (true, None),
             Optimiser::Adam { towards, .. } => (towards == Towards::Initial, Some((zero(), zero()))),
+            Optimiser::AdamW { .. } => (false, Some((zero(), zero()))),
         };
         Ok(Stepper {
             optimiser,
@@ -135,17 +145,27 @@ impl<T: Scalar> Stepper<T> {
                 Scalars::Sgd { eta: T::of(eta * rate), pull: T::of(self.pull) }
             }
             Optimiser::Adam { lr, l2, .. } => {
-                self.powers = (self.powers.0 * BETA1, self.powers.1 * BETA2);
-                // lr·μ̂ / (√ν̂ + ε) = step·Σg / (√Σg² + eps)
-                let root = ((1.0 - self.powers.1) * (1.0 / (1.0 - BETA2))).sqrt();
-                let mut step = rate * lr * (1.0 - BETA1) * root;
-                if self.powers.0 > f64::EPSILON / 4.0 {
-                    step /= 1.0 - self.powers.0; // exactly one from round 350 on: the weights need the divider
-                }
-                Scalars::Adam { step: T::of(step), eps: T::of(EPS * root), l2: T::of(l2) }
+                let [step, eps] = self.adam(lr * rate);
+                Scalars::Adam { step, eps, l2: T::of(l2) }
+            }
+            Optimiser::AdamW { lr, decay } => {
+                let [step, eps] = self.adam(lr * rate);
+                Scalars::AdamW { step, eps, keep: T::of(1.0 - rate * lr * decay) }
             }
         };
         Step { scalars, weights, initial: self.initial.as_ref(), moments: self.moments.as_mut() }
+    }
+
+    /// lr·μ̂ / (√ν̂ + ε) = step·Σg / (√Σg² + eps): step and eps of the next step.
+    #[inline(always)]
+    fn adam(&mut self, lr: f64) -> [T; 2] {
+        self.powers = (self.powers.0 * BETA1, self.powers.1 * BETA2);
+        let root = ((1.0 - self.powers.1) * (1.0 / (1.0 - BETA2))).sqrt();
+        let mut step = lr * (1.0 - BETA1) * root;
+        if self.powers.0 > f64::EPSILON / 4.0 {
+            step /= 1.0 - self.powers.0; // exactly one from round 350 on: the weights need the divider
+        }
+        [T::of(step), T::of(EPS * root)]
     }
 }
 
@@ -154,6 +174,7 @@ impl<T: Scalar> Stepper<T> {
 enum Scalars<T> {
     Sgd { eta: T, pull: T },
     Adam { step: T, eps: T, l2: T },
+    AdamW { step: T, eps: T, keep: T },
 }
 
 /// One step of the optimiser.
@@ -221,6 +242,10 @@ impl<T: Scalar> Part<'_, T> {
             (Scalars::Adam { step, eps, l2 }, Some(initial), Some(moments)) => {
                 adam::<T, true>(self.w, initial, moments, grad, [step, eps, l2]);
             }
+            (Scalars::AdamW { step, eps, keep }, _, Some(moments)) => {
+                lanes_mut(self.w).iter_mut().for_each(|w| *w = mul(*w, splat(keep)));
+                adam::<T, false>(self.w, &[], moments, grad, [step, eps, T::ZERO]);
+            }
             (Scalars::Sgd { eta, pull }, Some(initial), _) => sgd(self.w, initial, grad, eta, pull),
             _ => unreachable!("Adam keeps its moments and SGD the initial weights"),
         }
@@ -280,17 +305,18 @@ mod tests {
     use crate::net::NetConfig;
     use crate::seed::Seed;
 
-    /// Three steps on every weight by Kingma & Ba's formulas as printed, in f64.
+    /// Three steps on every weight by the formulas as printed, in f64.
     #[test]
-    fn adam_is_its_formula_whatever_the_stretch() {
+    fn adam_and_adamw_are_their_formulas_whatever_the_stretch() {
         let layout = Layout { dim: 5, n_actions: 3, encoding: Encoding::Disjoint };
         let net = Net::new(NetConfig { width: 6, biases: true, ..NetConfig::default() }, layout).unwrap();
         let mut rng = Seed::new(3).stream("weights");
-        for towards in [Towards::Zero, Towards::Initial] {
-            let (lr, l2) = (0.01, 0.1);
+        let (lr, l2, decay) = (0.01, 0.1, 0.2);
+        let adam = |towards| Optimiser::Adam { lr, l2, towards };
+        for optimiser in [adam(Towards::Zero), adam(Towards::Initial), Optimiser::AdamW { lr, decay }] {
             let start: Params<f64> = net.init(&mut rng);
             let grad: Params<f64> = net.init(&mut rng);
-            let mut stepper = Stepper::new(Optimiser::Adam { lr, l2, towards }, &net, &start, 0.1).unwrap();
+            let mut stepper = Stepper::new(optimiser, &net, &start, 0.1).unwrap();
             let mut weights = start.clone();
             for t in 1..=3 {
                 let mut step = stepper.begin(t, 1.0, &mut weights);
@@ -305,15 +331,21 @@ mod tests {
             {
                 for ((&start, &grad), &got) in start.iter().zip(grad).zip(got) {
                     let (mut w, mut m, mut v) = (start, 0.0, 0.0);
-                    let centre = if towards == Towards::Initial { start } else { 0.0 };
                     for t in 1..=3 {
-                        let g: f64 = grad + l2 * (w - centre);
+                        let g: f64 = match optimiser {
+                            Optimiser::Adam { towards: Towards::Initial, .. } => grad + l2 * (w - start),
+                            Optimiser::Adam { .. } => grad + l2 * w,
+                            _ => grad,
+                        };
                         m = BETA1 * m + (1.0 - BETA1) * g;
                         v = BETA2 * v + (1.0 - BETA2) * g * g;
                         let (m_hat, v_hat) = (m / (1.0 - BETA1.powi(t)), v / (1.0 - BETA2.powi(t)));
+                        if matches!(optimiser, Optimiser::AdamW { .. }) {
+                            w -= lr * decay * w;
+                        }
                         w -= lr * m_hat / (v_hat.sqrt() + EPS);
                     }
-                    assert!((w - got).abs() < 1e-13, "{w} {got}");
+                    assert!((w - got).abs() < 1e-13, "{optimiser:?}: {w} {got}");
                 }
             }
         }
