@@ -7,6 +7,7 @@ use neuralcb::Error as LibraryError;
 use rayon::ThreadPoolBuilder;
 
 use crate::error::Error;
+use crate::practical::{self, SMALL, Size};
 use crate::task::Task;
 use crate::tasks;
 
@@ -43,6 +44,10 @@ pub static PROBES: &[Probe] = &[
     // tiles enough that the product of many rows is what is counted
     probe("mnist-score-dense", "pair", 640, 1, || tasks::mnist_score(1, 64, false)),
     probe("mnist-score-sparse", "pair", 320, 1, || tasks::mnist_score(1, 32, true)),
+    probe("practical-round", "round", 20, 1, || practical::rounds(Size { rounds: 20, ..SMALL })),
+    probe("practical-batch", "Adam step", 5, 1, || practical::batches(Size { batches: 5, ..SMALL })),
+    probe("practical-score", "pair", 640, 1, || practical::score(Size { rounds: 2, contexts: 64, ..SMALL })),
+    probe("practical-trunk-batch", "Adam step", 5, 1, || practical::trunk_batches(Size { batches: 5, ..SMALL })),
     probe("kernel-score", "row", 600, 1, || tasks::kernel_score(250, 20)),
     probe("kernel-score-disjoint", "pair", 3000, 1, || tasks::kernel_score_disjoint(300, 100)),
     probe("linear-observe", "round", 100, 20, || tasks::linear_observe(100)),
