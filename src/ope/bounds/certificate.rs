@@ -46,8 +46,17 @@ impl From<&Bound> for Claim {
 impl Certificate {
     /// Certifies a policy on rounds in which the other policy is the clone.
     pub fn new(config: &BoundConfig, rounds: &[Paired]) -> Result<Self, Error> {
+        Certificate::sharing(config, rounds, 1.0)
+    }
+
+    /// The same where these rounds also decide which of several certificates is given. They share δ: this one takes its
+    /// share in (0, 1], so that the one which is given holds with the confidence that it says.
+    pub fn sharing(config: &BoundConfig, rounds: &[Paired], share: f64) -> Result<Self, Error> {
         config.check()?;
-        let each = BoundConfig { confidence: 1.0 - (1.0 - config.confidence) / 3.0, ..config.clone() };
+        if !(share > 0.0 && share <= 1.0) {
+            return Err(Error::Param { name: "share", range: "in (0, 1]", got: share });
+        }
+        let each = BoundConfig { confidence: 1.0 - share * (1.0 - config.confidence) / 3.0, ..config.clone() };
         let value = bound(&each, Statement::Value, rounds)?;
         let over_log = bound(&each, Statement::OverLog, rounds)?;
         let over_clone = bound(&each, Statement::OverOther, rounds)?;
