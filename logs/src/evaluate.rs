@@ -187,7 +187,11 @@ pub(crate) fn estimate(
 }
 
 /// The propensities of a block: its own, or those that were estimated.
-pub(crate) fn propensities<'a>(block: &'a Block, estimated: Option<&'a [f64]>, first: u64) -> Result<&'a [f64], PolicyError> {
+pub(crate) fn propensities<'a>(
+    block: &'a Block,
+    estimated: Option<&'a [f64]>,
+    first: u64,
+) -> Result<&'a [f64], PolicyError> {
     match (estimated, &block.propensities) {
         (Some(all), _) => Ok(&all[first as usize..][..block.n_rounds()]),
         (None, Some(own)) => Ok(own),
@@ -222,7 +226,12 @@ fn fit_folds(
 }
 
 /// π(a | x) of every pair of the log's own contexts.
-pub(crate) fn target(policy: &Policy, block: &Block, own: &Preparation, contexts: &Contexts) -> Result<Vec<f64>, PolicyError> {
+pub(crate) fn target(
+    policy: &Policy,
+    block: &Block,
+    own: &Preparation,
+    contexts: &Contexts,
+) -> Result<Vec<f64>, PolicyError> {
     let theirs = policy.preparation().contexts(block)?;
     let decisions = policy.decide(&theirs)?;
     let mut target = vec![0.0; contexts.n_pairs()];

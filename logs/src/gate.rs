@@ -104,12 +104,11 @@ pub fn gate(
         for t in 0..rounds.n_rounds() {
             let pairs = contexts.pairs(t);
             let chosen = pairs.start + contexts.place(t, rounds.actions()[t] as usize).expect("checked at the door");
-            let distance = 0.5 * pairs.map(|pair| (pi[pair] - rho[pair]).abs()).sum::<f64>();
             let round = Paired {
                 reward: rounds.rewards()[t],
                 weight: pi[chosen] / mu[t],
                 other: rho[chosen] / mu[t],
-                apart: distance.min(1.0),
+                apart: distance(&pi[pairs.clone()], &rho[pairs]),
             };
             sequence.add(&round)?;
             apart += round.apart;
@@ -141,6 +140,13 @@ pub fn gate(
     Ok(Gated { promote, over_old, p_value: sequence.p_value(), rounds: first, apart, warnings, words })
 }
 
+/// ½ Σ_a |π(a) − ρ(a)|, where both may play actions that the log does not know: these may be different ones.
+fn distance(pi: &[f64], rho: &[f64]) -> f64 {
+    let above = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| (a - b).max(0.0)).sum::<f64>();
+    let unknown = |p: &[f64]| (1.0 - p.iter().sum::<f64>()).max(0.0);
+    (above(pi, rho).max(above(rho, pi)) + unknown(pi).min(unknown(rho))).min(1.0)
+}
+
 fn words(promote: bool, over_old: &Bound, rounds: u64, apart: f64) -> String {
     let percent = (over_old.confidence * 1e6).round() / 1e4;
     let estimated = over_old.estimate.map_or(String::new(), |e| format!(" (estimated {e:.4})"));
@@ -157,4 +163,18 @@ fn words(promote: bool, over_old: &Bound, rounds: u64, apart: f64) -> String {
         format!("{rounds} rounds, in {apart:.0} of which the two differ, do not show it: ask again when there are more")
     };
     format!("no: the new policy is not shown to earn more than the old one{estimated}; {why}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn policies_that_play_unknown_actions_may_be_as_far_apart_as_can_be() {
+        assert_eq!(distance(&[1.0, 0.0], &[1.0, 0.0]), 0.0);
+        assert_eq!(distance(&[1.0, 0.0], &[0.0, 1.0]), 1.0);
+        assert_eq!(distance(&[0.5, 0.5], &[0.25, 0.75]), 0.25);
+        assert_eq!(distance(&[0.0, 0.0], &[0.0, 1.0]), 1.0);
+        assert_eq!(distance(&[0.0, 0.0], &[0.0, 0.0]), 1.0);
+    }
 }

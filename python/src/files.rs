@@ -16,8 +16,8 @@ use crate::policy::Policy;
 use crate::training::recipe;
 use crate::work;
 
-/// The winner of a tuning, and what was tried as JSON.
-pub type Tuned = (Policy, String);
+/// The policy that a tuning found, unless it was to refuse, and what was tried as JSON.
+pub type Tuned = (Option<Policy>, String);
 
 /// Trains a policy as `neuralcb train` does.
 #[pyfunction]

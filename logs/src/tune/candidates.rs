@@ -1,11 +1,9 @@
 //! What `tune` compares: one line per candidate.
 
-use neuralcb::ModelConfig;
 use serde::{Deserialize, Serialize};
 
 use super::TuneOptions;
-use crate::log::{LogSummary, Preparation};
-use crate::policy::{Algorithm, Method, Mode, Recipe};
+use crate::policy::{Algorithm, Mode, Recipe};
 
 /// A candidate and what the rounds that it was chosen by say of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -36,11 +34,8 @@ pub(super) struct Candidate {
     pub betas: Vec<f64>,
 }
 
-/// Rounds times parameters up to which B-mode is tried: about a minute on one core.
-const B_MODE_LIMIT: f64 = 1e8;
-
 /// The candidates, simple ones first.
-pub(super) fn candidates(options: &TuneOptions, preparation: &Preparation, log: &LogSummary) -> Vec<Candidate> {
+pub(super) fn candidates(options: &TuneOptions) -> Vec<Candidate> {
     let base = &options.base;
     let of =
         |algorithm| Recipe { algorithm, beta: None, mode: None, lr: None, step: None, sigma: None, ..base.clone() };
@@ -56,13 +51,7 @@ pub(super) fn candidates(options: &TuneOptions, preparation: &Preparation, log: 
         dialled(of(Algorithm::NeuralLinLcb)),
     ];
     all.extend([0.1, 1.0, 10.0].map(|sigma| dialled(Recipe { sigma: Some(sigma), ..linear(Algorithm::KernLcb) })));
-    let modes = options.modes.clone().unwrap_or_else(|| {
-        let size = |config: &ModelConfig| config.n_numbers(preparation.layout()) as f64 * log.rounds as f64;
-        let method = of(Algorithm::Neuralcb).method(log, preparation.actions(), None);
-        let small = matches!(&method, Ok(Method::Model { config, .. }) if size(config) <= B_MODE_LIMIT);
-        if small { vec![Mode::S, Mode::B] } else { vec![Mode::S] }
-    });
-    for &mode in &modes {
+    for &mode in options.modes.as_deref().unwrap_or(&[Mode::S]) {
         for &lr in &options.lrs {
             all.push(dialled(Recipe { mode: Some(mode), lr: Some(lr), ..of(Algorithm::Neuralcb) }));
         }

@@ -75,7 +75,7 @@ pub enum IfNotBetter {
 /// | `adaptive` | false | whether the log's policy changed with what it saw | |
 /// | `betas` | 0, 0.1, 0.3, 1, 3 | β of every reward model | ≥ 0 |
 /// | `lrs` | 1e-3, 3e-4 | learning rates of the neural model | > 0 |
-/// | `modes` | S, and B where that is a minute's work | its training modes | |
+/// | `modes` | S | its training modes | |
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TuneOptions {
@@ -230,7 +230,7 @@ pub fn tune(log: &dyn ReadLog, options: &TuneOptions, progress: &mut dyn FnMut(&
     let parts = Parts::new(&rounds, options, Seed::new(options.base.seed));
     let source = Source { log, preparation: &preparation, origin: &origin, skipped: summary.skipped };
     let config = options.bound([summary.min_reward, summary.max_reward], estimated);
-    let listed = candidates(options, &preparation, &summary);
+    let listed = candidates(options);
     progress(&format!("{} candidates", listed.iter().map(|c| c.betas.len().max(1)).sum::<usize>()));
     let (winner, tried) = choose(&source, &listed, &parts, &config)?;
     progress("learning the winner from both parts");
@@ -241,7 +241,7 @@ pub fn tune(log: &dyn ReadLog, options: &TuneOptions, progress: &mut dyn FnMut(&
     progress("certifying");
     let fall_back = options.if_not_better == IfNotBetter::Clone && winner.algorithm != Algorithm::Clone;
     let share = if fall_back { WINNER } else { 1.0 };
-    let mut certificate = from_log(certify(&policy, &clone, &parts.certify, &config, share)?, options);
+    let mut certificate = with_range_said(certify(&policy, &clone, &parts.certify, &config, share)?, options);
     if winner.algorithm == Algorithm::Clone {
         certificate.over_clone = NOTHING;
     }
@@ -249,7 +249,7 @@ pub fn tune(log: &dyn ReadLog, options: &TuneOptions, progress: &mut dyn FnMut(&
     let (written, recipe, its) = match options.if_not_better {
         IfNotBetter::Clone if !shown && fall_back => {
             let its = certify(&clone, &clone, &parts.certify, &config, 1.0 - WINNER)?;
-            (Some(clone), clone_recipe, Certificate { over_clone: NOTHING, ..from_log(its, options) })
+            (Some(clone), clone_recipe, Certificate { over_clone: NOTHING, ..with_range_said(its, options) })
         }
         IfNotBetter::Refuse if !shown => (None, winner.clone(), certificate.clone()),
         _ => (Some(policy), winner.clone(), certificate.clone()),
@@ -284,7 +284,7 @@ pub fn tune(log: &dyn ReadLog, options: &TuneOptions, progress: &mut dyn FnMut(&
 const NOTHING: Claim = Claim { lower: 0.0, estimate: Some(0.0) };
 
 /// Says so where the rewards' range was taken from the log.
-fn from_log(mut certificate: Certificate, options: &TuneOptions) -> Certificate {
+fn with_range_said(mut certificate: Certificate, options: &TuneOptions) -> Certificate {
     certificate.assumptions.reward_range_from_log = options.reward_range.is_none();
     certificate
 }
