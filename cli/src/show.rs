@@ -46,7 +46,10 @@ fn text(policy: &Policy) -> String {
         None => {
             text.push_str("\nno certificate: `neuralcb tune` gives one, and --beta of another value takes it away\n")
         }
-        Some(certified) => text.push_str(&format!("\n{}\n{}", certified.words, granted(certified))),
+        Some(certified) => {
+            let words = certified.certificate.words(about.method.name());
+            text.push_str(&format!("\n{words}\n{}", granted(certified)));
+        }
     }
     text
 }

@@ -30,8 +30,6 @@ pub struct Certified {
     pub settings: TuneOptions,
     /// Candidates that the policy was chosen from.
     pub candidates: usize,
-    /// The certificate in words.
-    pub words: String,
 }
 
 /// The certificate of a policy on rounds that it has not seen. Both policies know them by the same preparation.

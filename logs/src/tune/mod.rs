@@ -266,7 +266,6 @@ pub fn tune(log: &dyn ReadLog, options: &TuneOptions, progress: &mut dyn FnMut(&
             log: origin.clone(),
             settings: options.clone(),
             candidates: tried.len(),
-            words: its.words(recipe.algorithm.name()),
         }))
     });
     Ok(Tuned {
