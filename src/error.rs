@@ -189,6 +189,8 @@ pub enum Column {
     Drop,
     /// The target policy's probability of an action.
     Target,
+    /// How far two policies are apart.
+    Apart,
     /// Feature `index` of the context (of action `action` where each action has its own).
     Feature {
         /// Action whose vector it is; `None` where the round has one vector for all.
@@ -210,6 +212,7 @@ impl fmt::Display for Column {
             Column::TargetValue => f.write_str("v, the model's value of the target policy"),
             Column::Drop => f.write_str("probability of being dropped"),
             Column::Target => f.write_str("target policy's probability"),
+            Column::Apart => f.write_str("distance of the two policies"),
             Column::Feature { action: None, index } => write!(f, "feature {index}"),
             Column::Feature { action: Some(action), index } => write!(f, "feature {index} of action {action}"),
         }

@@ -34,6 +34,12 @@ pub fn number(text: &str) -> Result<f64, String> {
     text.parse().map_err(|_| "must be a number".to_owned())
 }
 
+/// The least and the greatest of something.
+pub fn range(text: &str) -> Result<[f64; 2], String> {
+    let numbers: Vec<f64> = text.split(',').filter_map(|v| v.trim().parse().ok()).collect();
+    numbers.try_into().map_err(|_| "must be two numbers, LOW,HIGH".to_owned())
+}
+
 /// A quantity of Theorem 4.1, or a number in its place.
 pub fn rule(text: &str) -> Result<Rule, String> {
     Rule::parse(text).ok_or_else(|| "must be `theory` or a number".to_owned())

@@ -53,7 +53,7 @@ pub struct Args {
     #[arg(long, allow_negative_numbers = true, value_parser = args::number)]
     x_max: Option<f64>,
     /// clopper-pearson, cressie-read, sequence: the least and the greatest reward possible, as LOW,HIGH
-    #[arg(long, value_name = "LOW,HIGH", allow_hyphen_values = true, value_parser = range)]
+    #[arg(long, value_name = "LOW,HIGH", allow_hyphen_values = true, value_parser = args::range)]
     reward_range: Option<[f64; 2]>,
     /// Bootstrap replicates
     #[arg(long)]
@@ -72,11 +72,6 @@ pub struct Args {
     json: bool,
     #[command(flatten)]
     log_args: LogArgs,
-}
-
-fn range(text: &str) -> Result<[f64; 2], String> {
-    let numbers: Vec<f64> = text.split(',').filter_map(|v| v.trim().parse().ok()).collect();
-    numbers.try_into().map_err(|_| "must be two numbers, LOW,HIGH".to_owned())
 }
 
 fn propensities(text: &str) -> Result<PropensityConfig, String> {

@@ -8,10 +8,12 @@ mod bench;
 mod data;
 mod diagnose;
 mod evaluate;
+mod gate;
 mod log_args;
 mod report;
 mod reproduce;
 mod score;
+mod show;
 mod simulate;
 mod theory;
 mod train;
@@ -35,10 +37,14 @@ enum Command {
     Diagnose(Box<diagnose::Args>),
     /// Learn a policy from a log of decisions
     Train(Box<train::Args>),
-    /// Choose algorithm and pessimism from the log alone, and learn the winner
+    /// Choose algorithm and pessimism from the log alone, and certify the policy that is written
     Tune(Box<tune::Args>),
     /// Tell what a policy would have earned on a log, with honest intervals
     Evaluate(Box<evaluate::Args>),
+    /// Tell whether a policy may replace another one: exit 0 yes, 1 not shown
+    Gate(Box<gate::Args>),
+    /// Say what a policy file is, and what is certain of it
+    Show(show::Args),
     /// Let a policy decide on raw records
     Score(Box<score::Args>),
     /// Run an experiment of the paper: tables, figures and a report from one command
@@ -81,6 +87,8 @@ fn main() -> ExitCode {
         Command::Train(args) => train::run(&args),
         Command::Tune(args) => tune::run(&args),
         Command::Evaluate(args) => evaluate::run(&args),
+        Command::Gate(args) => gate::run(&args),
+        Command::Show(args) => show::run(&args),
         Command::Score(args) => score::run(&args),
         Command::Reproduce(args) => reproduce::run(&args),
         Command::Report(args) => report::run(&args),

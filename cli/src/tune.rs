@@ -6,35 +6,58 @@ use std::time::Instant;
 use neuralcb_logs::check_writable;
 use neuralcb_logs::log::{Log, Want};
 use neuralcb_logs::policy::{Mode, Preset, Recipe};
-use neuralcb_logs::tune::{HoldOut, TuneOptions, Tuned, tune};
+use neuralcb_logs::tune::{HoldOut, IfNotBetter, TuneOptions, Tuned, tune};
 
+use crate::No;
 use crate::args;
 use crate::log_args::LogArgs;
+use crate::show;
 
 #[derive(clap::Args)]
 pub struct Args {
     /// The log: files, a folder, or `-` for standard input
     #[arg(required = true)]
     log: Vec<PathBuf>,
-    /// The policy file to write: the winner, trained on the whole log
+    /// The policy file to write, with its certificate
     #[arg(long, value_name = "POLICY")]
     out: PathBuf,
-    /// Which rounds are held out to judge by: time (the last ones) or random
+    /// Which rounds are held out to choose by and to certify on: time (the last ones) or random
     #[arg(long, default_value = "time", value_parser = hold_out)]
     hold_out: HoldOut,
-    /// How many of them
-    #[arg(long, default_value_t = 0.3, allow_negative_numbers = true)]
-    share: f64,
-    /// That all bounds hold together
+    /// The share of rounds to choose by
+    #[arg(long, default_value_t = 0.15, allow_negative_numbers = true)]
+    choose: f64,
+    /// The share of rounds to certify on
+    #[arg(long, default_value_t = 0.25, allow_negative_numbers = true)]
+    certify: f64,
+    /// Learn from all rounds at the end: the certificate is then of the procedure
+    #[arg(long)]
+    refit: bool,
+    /// What is written where nothing is shown to be better than the log's policy: clone (of that), keep or refuse
+    #[arg(long, default_value = "clone", value_parser = if_not_better)]
+    if_not_better: IfNotBetter,
+    /// Exit 1 where nothing is shown to be better than the log's policy
+    #[arg(long)]
+    strict: bool,
+    /// The confidence of the certificate
     #[arg(long, default_value_t = 0.95, allow_negative_numbers = true)]
     confidence: f64,
+    /// The least and the greatest reward possible, as LOW,HIGH; by default those of the log, which is then said
+    #[arg(long, value_name = "LOW,HIGH", allow_hyphen_values = true, value_parser = args::range)]
+    reward_range: Option<[f64; 2]>,
+    /// The least probability that the log's policy gives any eligible action, where it is known: the certificate is tighter
+    #[arg(long, value_name = "P", allow_negative_numbers = true, value_parser = args::number)]
+    least_propensity: Option<f64>,
+    /// The log's policy learned from its rewards while it made the log
+    #[arg(long)]
+    adaptive: bool,
     /// β to try
     #[arg(long, value_delimiter = ',', allow_negative_numbers = true, value_parser = args::number)]
     beta: Vec<f64>,
     /// Learning rates to try
     #[arg(long, value_delimiter = ',', allow_negative_numbers = true, value_parser = args::number)]
     lr: Vec<f64>,
-    /// Training modes to try; by default S, and B where it takes no more than about a minute
+    /// Training modes to try: S (default), B
     #[arg(long, value_delimiter = ',', value_parser = args::recipe_mode)]
     mode: Vec<Mode>,
     /// Whose settings the candidates start from: practical, paper, released-code
@@ -61,6 +84,15 @@ fn hold_out(text: &str) -> Result<HoldOut, String> {
     }
 }
 
+fn if_not_better(text: &str) -> Result<IfNotBetter, String> {
+    match text {
+        "keep" => Ok(IfNotBetter::Keep),
+        "clone" => Ok(IfNotBetter::Clone),
+        "refuse" => Ok(IfNotBetter::Refuse),
+        _ => Err("must be keep, clone or refuse".to_owned()),
+    }
+}
+
 impl Args {
     fn options(&self) -> anyhow::Result<TuneOptions> {
         let base = self.config.as_deref().map(Recipe::from_toml).transpose()?.unwrap_or_default();
@@ -68,8 +100,14 @@ impl Args {
         Ok(TuneOptions {
             base: Recipe { preset: self.preset.unwrap_or(base.preset), seed: self.seed.unwrap_or(base.seed), ..base },
             hold_out: self.hold_out,
-            share: self.share,
+            choose: self.choose,
+            certify: self.certify,
+            refit: self.refit,
+            if_not_better: self.if_not_better,
             confidence: self.confidence,
+            reward_range: self.reward_range,
+            least_propensity: self.least_propensity,
+            adaptive: self.adaptive,
             betas: if self.beta.is_empty() { usual.betas } else { self.beta.clone() },
             lrs: if self.lr.is_empty() { usual.lrs } else { self.lr.clone() },
             modes: (!self.mode.is_empty()).then(|| self.mode.clone()),
@@ -86,39 +124,42 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     spinner.enable_steady_tick(std::time::Duration::from_millis(200));
     let tuned = tune(&log, &options, &mut |doing| spinner.set_message(doing.to_owned()))?;
     spinner.finish_and_clear();
-    tuned.policy.save(&args.out)?;
+    if let Some(policy) = &tuned.policy {
+        policy.save(&args.out)?;
+    }
     if args.json {
-        println!("{}", serde_json::to_string_pretty(&json(&tuned))?);
+        println!("{}", serde_json::to_string_pretty(&tuned.to_json())?);
     } else {
         print!("{}", table(&tuned));
     }
     if tuned.estimated_propensities {
         eprintln!("warning: the log has no propensities; they were ESTIMATED from it, and every number rests on that");
     }
-    eprintln!("{:.1} s: {}", started.elapsed().as_secs_f64(), args.out.display());
-    Ok(())
-}
-
-fn json(tuned: &Tuned) -> serde_json::Value {
-    serde_json::json!({
-        "held_out": tuned.held_out,
-        "behaviour": tuned.behaviour,
-        "estimated_propensities": tuned.estimated_propensities,
-        "beats_the_log": tuned.beats_the_log(),
-        "words": tuned.words,
-        "candidates": tuned.tried,
-    })
+    let seconds = started.elapsed().as_secs_f64();
+    match &tuned.policy {
+        None => {
+            Err(No(format!("{seconds:.1} s: nothing is shown to beat the log's policy, so no file was written")).into())
+        }
+        Some(_) => {
+            eprintln!("{seconds:.1} s: {}", args.out.display());
+            let no = "nothing is shown to beat the policy that made the log";
+            if args.strict && !tuned.beats_the_log() { Err(No(no.to_owned()).into()) } else { Ok(()) }
+        }
+    }
 }
 
 fn table(tuned: &Tuned) -> String {
     let maybe = |v: Option<f64>| v.map_or("-".to_owned(), |v| v.to_string());
     let mut text = format!(
-        "{} candidates judged on {} held-out rounds, on which the log's own policy earned {:.4}\n\n",
+        "{} candidates learned from {} rounds and were compared on {}; the certificate rests on {} others, on which the \
+         log's own policy earned {:.4}\n\n",
         tuned.tried.len(),
-        tuned.held_out,
+        tuned.parts[0],
+        tuned.parts[1],
+        tuned.parts[2],
         tuned.behaviour
     );
-    text.push_str("  lower     value  covered  algorithm       mode  lr      sigma  beta\n");
+    text.push_str("  score     value  covered  algorithm       mode  lr      sigma  beta\n");
     // the best ten, and the best of each algorithm
     let mut shown = Vec::new();
     for (i, t) in tuned.tried.iter().enumerate() {
@@ -137,6 +178,13 @@ fn table(tuned: &Tuned) -> String {
             ));
         }
     }
+    let of_all = tuned.tried.len() - shown.len();
+    if of_all > 0 {
+        text.push_str(&format!("({of_all} more candidates: --json has all)\n"));
+    }
     text.push_str(&format!("\n{}\n", tuned.words));
+    if let Some(certified) = tuned.policy.as_ref().and_then(|policy| policy.description().certified.as_ref()) {
+        text.push_str(&show::granted(certified));
+    }
     text
 }

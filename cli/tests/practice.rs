@@ -131,8 +131,15 @@ fn tune_prefers_what_the_log_shows_and_names_the_references() {
     }
     let lower: Vec<f64> = candidates.iter().map(|c| c["lower"].as_f64().unwrap()).collect();
     assert!(lower.is_sorted_by(|a, b| a >= b));
-    assert_eq!(report["beats_the_log"], lower[0] > report["behaviour"].as_f64().unwrap());
-    assert!(f.join("p.safetensors").exists());
+    assert_eq!(report["beats_the_log"], report["winner"]["over_log"]["lower"].as_f64().unwrap() > 0.0);
+    for claim in ["value", "over_log", "over_clone"] {
+        assert!(report["certificate"][claim]["lower"].is_f64(), "{claim}");
+    }
+    // the file says the same again
+    let shown: Value = serde_json::from_str(&done(f, "show p.safetensors --json")).unwrap();
+    assert_eq!(shown["certified"]["certificate"], report["certificate"]);
+    let shown = done(f, "show p.safetensors");
+    assert!(shown.contains("with 95 % confidence") && shown.contains("what the certificate takes for granted"));
     // rewards that are noise: nothing can be shown to beat the log
     let mut noise = "action,reward,propensity,x\n".to_owned();
     for t in 0..600u64 {
@@ -140,10 +147,30 @@ fn tune_prefers_what_the_log_shows_and_names_the_references() {
         noise.push_str(&format!("{},{},0.5,{}\n", hash >> 16 & 1, hash >> 20 & 1, hash >> 8 & 255));
     }
     fs::write(f.join("noise.csv"), noise).unwrap();
-    assert!(
-        done(f, "tune noise.csv --out q.safetensors --mode S")
-            .contains("nothing is shown to beat the policy that made the log")
-    );
+    let nothing = "nothing is shown to beat the policy that made the log";
+    assert!(done(f, "tune noise.csv --out q.safetensors").contains(nothing));
+    assert!(done(f, "show q.safetensors").starts_with("clone"));
+    assert!(refused(f, 1, "tune noise.csv --out q.safetensors --strict").contains(nothing));
+    assert!(refused(f, 1, "tune noise.csv --out r.safetensors --if-not-better refuse").contains("no file was written"));
+    assert!(!f.join("r.safetensors").exists());
+}
+
+#[test]
+fn the_gate_answers_with_its_exit_code() {
+    let folder = tempfile::tempdir().unwrap();
+    let f = folder.path();
+    done(f, "simulate cosine --n 3000 --seed 1 --behaviour uniform --out past.csv");
+    done(f, "simulate cosine --n 2000 --seed 1 --behaviour uniform --out later.csv");
+    done(f, "train past.csv --out new.safetensors --algorithm lin-lcb");
+    done(f, "train past.csv --out old.safetensors --algorithm uniform");
+    let said = refused(f, 1, "gate old.safetensors later.csv --against old.safetensors --reward-range -20,20");
+    assert!(said.contains("no: the new policy is not shown to earn more than the old one"), "{said}");
+    let output = neuralcb(f, &["gate", "new.safetensors", "later.csv", "--against", "old.safetensors", "--json"]);
+    let report: Value = serde_json::from_str(text(&output.stdout)).unwrap();
+    let promote = report["promote"].as_bool().unwrap();
+    assert_eq!(output.status.code(), Some(i32::from(!promote)));
+    assert_eq!(promote, report["over_old"]["lower"].as_f64().unwrap() > 0.0);
+    assert!(refused(f, 2, "gate none.safetensors later.csv --against old.safetensors").contains("none.safetensors"));
 }
 
 #[test]

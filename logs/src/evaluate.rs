@@ -72,7 +72,7 @@ pub fn evaluate(
     let mut estimated = None;
     if summary.propensities.is_none() {
         progress("estimating propensities");
-        estimated = Some(estimate(log, &own, options)?);
+        estimated = Some(estimate(log, &own, &options.propensities, options.ope.seed)?);
     }
     let rewards = match model {
         Some(model) => Rewards::Learned(alike(model, policy)?),
@@ -135,7 +135,7 @@ pub fn evaluate_columns(
     if log.blocks().next().transpose()?.is_some_and(|block| block.propensities.is_none()) {
         progress("estimating propensities");
         let (own, _) = Preparation::fit(log, &PreparationConfig::default())?;
-        estimated = Some(estimate(log, &own, options)?);
+        estimated = Some(estimate(log, &own, &options.propensities, options.ope.seed)?);
     }
     let ope = OpeConfig { estimated_propensities: estimated.is_some(), ..options.ope.clone() };
     let (mut evaluation, mut first) = (Evaluation::new(ope, 0)?, 0u64);
@@ -176,13 +176,22 @@ fn check_columns(log: &Log, block: &Block, columns: &[String]) -> Result<(), Pol
 }
 
 /// The propensities of a log that has none.
-fn estimate(log: &dyn ReadLog, own: &Preparation, options: &EvaluateOptions) -> Result<Vec<f64>, PolicyError> {
+pub(crate) fn estimate(
+    log: &dyn ReadLog,
+    own: &Preparation,
+    config: &PropensityConfig,
+    seed: u64,
+) -> Result<Vec<f64>, PolicyError> {
     let rounds = LoggedData::concat(read_all(log, own)?)?;
-    Ok(estimate_propensities(&options.propensities, &rounds, Seed::new(options.ope.seed))?)
+    Ok(estimate_propensities(config, &rounds, Seed::new(seed))?)
 }
 
 /// The propensities of a block: its own, or those that were estimated.
-fn propensities<'a>(block: &'a Block, estimated: Option<&'a [f64]>, first: u64) -> Result<&'a [f64], PolicyError> {
+pub(crate) fn propensities<'a>(
+    block: &'a Block,
+    estimated: Option<&'a [f64]>,
+    first: u64,
+) -> Result<&'a [f64], PolicyError> {
     match (estimated, &block.propensities) {
         (Some(all), _) => Ok(&all[first as usize..][..block.n_rounds()]),
         (None, Some(own)) => Ok(own),
@@ -217,7 +226,12 @@ fn fit_folds(
 }
 
 /// π(a | x) of every pair of the log's own contexts.
-fn target(policy: &Policy, block: &Block, own: &Preparation, contexts: &Contexts) -> Result<Vec<f64>, PolicyError> {
+pub(crate) fn target(
+    policy: &Policy,
+    block: &Block,
+    own: &Preparation,
+    contexts: &Contexts,
+) -> Result<Vec<f64>, PolicyError> {
     let theirs = policy.preparation().contexts(block)?;
     let decisions = policy.decide(&theirs)?;
     let mut target = vec![0.0; contexts.n_pairs()];

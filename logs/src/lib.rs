@@ -6,6 +6,7 @@ pub mod datasets;
 pub mod diagnose;
 mod error;
 pub mod evaluate;
+pub mod gate;
 mod lambda_0;
 pub mod log;
 pub mod policy;

@@ -68,7 +68,15 @@ pub(crate) fn describe(
     log: Origin,
     seed: u64,
 ) -> Description {
-    Description { method, preparation, seed, program: env!("CARGO_PKG_VERSION").to_owned(), log, training }
+    Description {
+        method,
+        preparation,
+        seed,
+        program: env!("CARGO_PKG_VERSION").to_owned(),
+        log,
+        training,
+        certified: None,
+    }
 }
 
 /// Trains the policy that a description asks for.

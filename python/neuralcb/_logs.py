@@ -181,13 +181,16 @@ def diagnose(log: Paths, *, log_options: dict[str, Any] | None = None, progress:
 
 @dataclass(frozen=True)
 class Tuned:
-    """The winner of a tuning, trained on the whole log, and what was tried."""
+    """What a tuning found: a policy with its certificate, and what was tried."""
 
-    policy: Policy
+    policy: Policy | None
+    """None where nothing is shown to be better and ``if_not_better`` is "refuse"."""
     candidates: list[dict[str, Any]] = field(repr=False)
-    """All candidates, the best lower bound first."""
+    """All candidates, the best score first."""
+    certificate: dict[str, Any] = field(repr=False)
+    """What is certain of ``policy``: ``confidence``, ``value``, ``over_log``, ``over_clone``, ``assumptions``."""
     behaviour: float
-    """What the log's own policy earned on the held-out rounds."""
+    """What the log's own policy earned on the rounds of the certificate."""
     beats_the_log: bool
     held_out: int
     estimated_propensities: bool
@@ -217,8 +220,8 @@ def tune(
     progress: Progress = None,
     **options: Any,
 ) -> Tuned:
-    """Chooses algorithm, mode, learning rate and β from the log alone, as ``neuralcb tune`` does: by the largest lower
-    bound on rounds that the candidates have not seen.
+    """Chooses algorithm, mode, learning rate and β from the log alone, as ``neuralcb tune`` does, and certifies the policy
+    on rounds that had no part in learning or choosing it.
 
     Parameters
     ----------
@@ -226,10 +229,16 @@ def tune(
         Files; or contexts, with ``actions``, ``rewards``, … as for fitting.
     hold_out : "time" or "random"
         Which rounds are held out; the last ones by default.
-    share : float, default 0.3
-        How many of them.
+    choose, certify : float, default 0.15 and 0.25
+        The shares of rounds to choose by and to certify on.
     confidence : float, default 0.95
-        That all bounds hold together.
+        Of the certificate.
+    if_not_better : "clone", "keep" or "refuse"
+        What becomes the policy where nothing is shown to be better than the log's own.
+    refit : bool, default False
+        Learn from all rounds at the end; the certificate is then of the procedure.
+    reward_range : (least, greatest); least_propensity : float; adaptive : bool
+        What is known of the log; without it the certificate is less exact, or less tight.
     betas, lrs : sequence of float; modes : sequence of "S" and "B"
         What is tried.
     """
@@ -246,5 +255,5 @@ def tune(
             data = rounds(log, actions, rewards, propensities, eligible, n_actions=n_actions)
             native, text = _neuralcb.Training.tune(data, settings, tell)
     found = json.loads(text)
-    names = ("candidates", "behaviour", "beats_the_log", "held_out", "estimated_propensities", "words")
-    return Tuned(Policy(native), **{name: found[name] for name in names})
+    names = ("candidates", "certificate", "behaviour", "beats_the_log", "held_out", "estimated_propensities", "words")
+    return Tuned(native and Policy(native), **{name: found[name] for name in names})

@@ -16,8 +16,8 @@ use crate::policy::Policy;
 use crate::training::recipe;
 use crate::work;
 
-/// The winner of a tuning, and what was tried as JSON.
-pub type Tuned = (Policy, String);
+/// The policy that a tuning found, unless it was to refuse, and what was tried as JSON.
+pub type Tuned = (Option<Policy>, String);
 
 /// Trains a policy as `neuralcb train` does.
 #[pyfunction]
@@ -135,13 +135,6 @@ pub fn tune(
 
 /// A tuning on its way to Python.
 pub fn tuned(found: neuralcb_logs::tune::Tuned) -> Result<Tuned, Refusal> {
-    let report = json!({
-        "held_out": found.held_out,
-        "behaviour": found.behaviour,
-        "estimated_propensities": found.estimated_propensities,
-        "beats_the_log": found.beats_the_log(),
-        "words": found.words,
-        "candidates": found.tried,
-    });
-    Ok((Policy(found.policy), report.to_string()))
+    let report = found.to_json();
+    Ok((found.policy.map(Policy), report.to_string()))
 }

@@ -144,7 +144,9 @@ def test_tuning_of_a_file_and_of_arrays_choose_alike(csv, shared):
     from_file = neuralcb.tune(csv, **options)
     arrays = neuralcb.tune(shared.contexts, shared.actions, shared.rewards, shared.propensities, **options)
     assert from_file.candidates == arrays.candidates
-    assert from_file.held_out == 150
+    assert from_file.held_out == 200
+    assert from_file.certificate == arrays.certificate
+    assert from_file.certificate["over_log"]["lower"] <= from_file.certificate["over_log"]["estimate"]
     np.testing.assert_array_equal(from_file.policy.predict(shared.contexts), arrays.policy.predict(shared.contexts))
     assert str(from_file) == from_file.words
 

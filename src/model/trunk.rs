@@ -188,13 +188,7 @@ impl Step {
     }
 
     /// The slopes of the mean loss of some rounds.
-    fn slopes(
-        &mut self,
-        trunk: &Trunk,
-        contexts: &Contexts,
-        rounds: &[u32],
-        loss: &mut impl FnMut(usize, &mut [f32]),
-    ) {
+    fn slopes(&mut self, trunk: &Trunk, contexts: &Contexts, rounds: &[u32], loss: &mut impl FnMut(usize, &mut [f32])) {
         let (f, slopes) = self.batch.outputs_and_slopes();
         slopes.fill(0.0);
         let (share, mut row) = (1.0 / rounds.len() as f32, 0);

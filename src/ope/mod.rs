@@ -23,10 +23,15 @@
 //! # Ok::<(), neuralcb::Error>(())
 //! ```
 //!
+//! Intervals of a report rest on many rounds, or on ranges that the log itself shows. Where a decision hangs on it, [`bound`]
+//! bounds a value, or the difference of two policies on the same rounds, from below for every n; a [`Certificate`] is three
+//! such bounds of one policy, and a [`BoundSequence`] may be looked at after every round.
+//!
 //! State is mergeable to the bit: sums are exact, the bootstrap and the confidence sequence are integer arithmetic. A log in
 //! ten parts gives the numbers of the log in one.
 
 mod bootstrap;
+mod bounds;
 mod config;
 mod cross_fit;
 mod doubts;
@@ -45,6 +50,9 @@ mod tape;
 mod weights;
 mod wide;
 
+pub use bounds::{
+    Assumptions, Bound, BoundConfig, BoundMethod, BoundSequence, Certificate, Claim, Paired, Statement, bound,
+};
 pub use config::{Estimator, Interval, OpeConfig};
 pub use cross_fit::{CrossFit, Folds, samples};
 pub use evaluation::{Evaluation, evaluate};

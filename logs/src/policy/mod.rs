@@ -24,6 +24,7 @@ pub use method::{Method, RewardScale};
 pub use recipe::{Algorithm, Mode, Preset, Recipe};
 
 use crate::log::{LogError, LogSummary, Preparation, ReadLog};
+use crate::tune::Certified;
 
 /// All that a policy file says beside its arrays.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -38,8 +39,11 @@ pub struct Description {
     pub program: String,
     /// The log it was learned from.
     pub log: Origin,
-    /// What that log held.
+    /// What those rounds of it held that it learned from.
     pub training: LogSummary,
+    /// What is certain of it, where that was found out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub certified: Option<Certified>,
 }
 
 /// A log that a policy was learned from.
@@ -149,12 +153,22 @@ impl Policy {
         check_beta(new)?;
         match (&mut self.decider, &mut self.description.method) {
             (Decider::Model { beta, .. }, Method::Model { beta: described, .. }) => {
+                // of another policy nothing is certain
+                if *beta != new {
+                    self.description.certified = None;
+                }
                 *beta = new;
                 *described = new;
                 Ok(self)
             }
             (_, method) => Err(PolicyError::NoBeta { method: method.name().to_owned() }),
         }
+    }
+
+    /// The same policy with its certificate.
+    pub(crate) fn certified(mut self, certified: Certified) -> Policy {
+        self.description.certified = Some(certified);
+        self
     }
 
     /// Decides every round. Estimates are made only where the decision needs them or they are asked for.
