@@ -9,6 +9,7 @@ mod data;
 mod diagnose;
 mod evaluate;
 mod log_args;
+mod out;
 mod report;
 mod reproduce;
 mod score;
@@ -91,6 +92,8 @@ fn main() -> ExitCode {
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
+        // Whoever read what was written has seen enough.
+        Err(error) if error.chain().filter_map(|e| e.downcast_ref()).any(out::is_closed) => ExitCode::SUCCESS,
         Err(error) if error.is::<No>() => {
             eprintln!("{error}");
             ExitCode::from(1)
