@@ -6,6 +6,7 @@ pub mod datasets;
 pub mod diagnose;
 mod error;
 pub mod evaluate;
+mod faults;
 mod lambda_0;
 pub mod log;
 pub mod policy;
@@ -16,7 +17,7 @@ pub mod train;
 mod training;
 pub mod tune;
 
-pub use atomic::{OutDir, check_writable};
+pub use atomic::{OutDir, check_distinct, check_writable};
 pub use error::FileError;
 pub use simulated::write_log;
 pub use table::read_policy_table;
