@@ -9,6 +9,7 @@ pub mod evaluate;
 mod faults;
 mod lambda_0;
 pub mod log;
+mod memory;
 pub mod policy;
 pub mod score;
 mod simulated;

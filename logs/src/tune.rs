@@ -19,6 +19,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::log::{LogSummary, Preparation, ReadLog};
+use crate::memory;
 use crate::policy::{Algorithm, Method, Mode, Origin, Policy, PolicyError, Recipe};
 use crate::train::{describe, fit_clone, observe, read_all, train_as};
 
@@ -271,8 +272,9 @@ fn try_recipe(
     let one = |choices: Choices| Ok(vec![(recipe.clone(), judge.of(recipe, None, &choices)?)]);
     match recipe.method(summary, preparation.actions(), None)? {
         Method::Model { config, scale, .. } => {
-            let mut learner = config.learner(preparation.layout(), seed)?;
-            observe(learner.as_mut(), learn, scale, &|| log.go_on())?;
+            let mut learner = memory::learner(&config, preparation.layout(), seed)?;
+            memory::check(contexts.n_pairs() as u128 * 16, "judging candidates", "hold out fewer rounds (--share)")?;
+            observe(learner.as_mut(), learn, scale, &mut |_| log.go_on())?;
             let estimates = learner.model()?.estimate(contexts)?;
             let at = |&beta: &f64| {
                 let recipe = Recipe { beta: Some(Rule::Fixed(beta)), ..recipe.clone() };
@@ -280,7 +282,11 @@ fn try_recipe(
                 let tried = judge.of(&recipe, Some(beta), &choices)?;
                 Ok((recipe, tried))
             };
-            betas.iter().map(at).collect()
+            // Whose numbers have left their range is no candidate.
+            let lost = |tried: &Result<_, PolicyError>| {
+                matches!(tried, Err(PolicyError::Library(neuralcb::Error::Estimate { .. })))
+            };
+            betas.iter().map(at).filter(|tried| !lost(tried)).collect()
         }
         Method::Clone { config, rewarded } => {
             let arrays = fit_clone(&config, rewarded, learn, seed)?;
