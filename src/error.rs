@@ -73,6 +73,23 @@ pub enum Error {
         "the log has no propensities: off-policy evaluation needs the behaviour policy's probability of each choice"
     )]
     NoPropensities,
+    /// An estimate that no decision can rest on.
+    #[error(
+        "round {round}, action {action}: mean {mean} and width {width} give no finite bound at beta {beta}: the model's \
+         numbers have left their range; use a smaller learning rate, a lambda nearer to 1, or features nearer to 1"
+    )]
+    Estimate {
+        /// Round, counted from 0.
+        round: usize,
+        /// The action.
+        action: usize,
+        /// Its mean.
+        mean: f64,
+        /// Its width.
+        width: f64,
+        /// β.
+        beta: f64,
+    },
     /// An array of a stored model that does not fit.
     #[error("array `{name}`: must be {want}, got {got}")]
     Array {
@@ -227,6 +244,12 @@ pub(crate) fn positive(name: &'static str, got: f64) -> Result<(), Error> {
 /// Refuses a setting that is not a finite number at or above zero.
 pub(crate) fn not_negative(name: &'static str, got: f64) -> Result<(), Error> {
     if got >= 0.0 && got.is_finite() { Ok(()) } else { Err(Error::Param { name, range: "a finite number >= 0", got }) }
+}
+
+/// Refuses a λ whose inverse leaves no room in single precision, or which drowns every sample.
+pub(crate) fn regularisation(got: f64) -> Result<(), Error> {
+    let range = "a number from 1e-20 to 1e20";
+    if (1e-20..=1e20).contains(&got) { Ok(()) } else { Err(Error::Param { name: "lambda", range, got }) }
 }
 
 /// Refuses a count of zero.

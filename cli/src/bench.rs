@@ -1,6 +1,5 @@
 //! `neuralcb bench`: how fast this build is on this machine, against what the machine allows.
 
-use std::io::{self, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -64,10 +63,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let report = measure(&jobs, repeats, &mut begin)?;
     bar.finish_and_clear();
     let text = if args.json { serde_json::to_string_pretty(&report)? + "\n" } else { table(&report) };
-    match io::stdout().write_all(text.as_bytes()) {
-        Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(()), // the reader has seen enough
-        done => Ok(done?),
-    }
+    out::print(&text)
 }
 
 /// Says so where others use the processors: least times help against moments, not against a load that stays. Where the

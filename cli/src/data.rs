@@ -1,6 +1,5 @@
 //! `neuralcb data`: the real data sets of the paper, in a cache on this machine.
 
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -74,10 +73,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 
 fn list(cache: &Path, json: bool) -> anyhow::Result<()> {
     let text = if json { serde_json::to_string_pretty(&as_json(cache))? + "\n" } else { table(cache) };
-    match io::stdout().write_all(text.as_bytes()) {
-        Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(()), // the reader has seen enough
-        done => Ok(done?),
-    }
+    out::print(&text)
 }
 
 fn table(cache: &Path) -> String {

@@ -1,15 +1,14 @@
 //! `neuralcb diagnose`: is this log fit to learn from?
 
-use std::io::{self, Write};
 use std::path::PathBuf;
 
-use neuralcb_logs::atomic;
+use neuralcb_logs::atomic::{self, check_distinct};
 use neuralcb_logs::diagnose::{Diagnosis, diagnose};
 use neuralcb_logs::log::{Feature, Log, Want};
 use serde_json::json;
 
-use crate::No;
 use crate::log_args::{LogArgs, LogBar};
+use crate::{No, out};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -30,6 +29,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let log = Log::open(&args.log, &args.log_args.options()?, Want::OUTCOMES)?;
     let schema = log.schema();
     if let Some(path) = &args.write_schema {
+        check_distinct(path, log.paths())?;
         atomic::write(path, schema.to_options().to_toml().as_bytes())?;
     }
     let mut bar = LogBar::new(&log);
@@ -37,10 +37,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let diagnosis = diagnose(blocks, &names(&schema.shared), &names(&schema.per_action))?;
     bar.finish();
     let text = if args.json { as_json(&log, &diagnosis)? } else { format!("{schema}\n\n{diagnosis}") };
-    match io::stdout().write_all(text.as_bytes()) {
-        Err(e) if e.kind() == io::ErrorKind::BrokenPipe => {} // the reader has seen enough
-        done => done?,
-    }
+    out::print(&text)?;
     if diagnosis.unwise() {
         return Err(No("training on this log would be unwise".to_owned()).into());
     }

@@ -8,8 +8,8 @@ use neuralcb_logs::evaluate::{EvaluateOptions, evaluate, evaluate_columns};
 use neuralcb_logs::log::{Log, LogOptions, Want};
 use neuralcb_logs::policy::Policy;
 
-use crate::args;
 use crate::log_args::{LogArgs, LogBar};
+use crate::{args, out};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -110,12 +110,8 @@ impl Args {
 
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let report = if args.policy_column.is_some() { of_columns(args)? } else { of_policy(args)? };
-    if args.json {
-        println!("{}", serde_json::to_string_pretty(&report)?);
-    } else {
-        print!("{}", table(&report, args.confidence));
-    }
-    Ok(())
+    let text = if args.json { serde_json::to_string_pretty(&report)? + "\n" } else { table(&report, args.confidence) };
+    out::print(&text)
 }
 
 fn of_columns(args: &Args) -> anyhow::Result<Report> {

@@ -8,8 +8,8 @@ use neuralcb_logs::log::{Log, Want};
 use neuralcb_logs::policy::Policy;
 
 use crate::No;
-use crate::args;
 use crate::log_args::{LogArgs, LogBar};
+use crate::{args, out};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -51,14 +51,11 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     bar.finish();
     gated.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
     if args.json {
-        println!("{}", serde_json::to_string_pretty(&gated)?);
+        out::print(&(serde_json::to_string_pretty(&gated)? + "\n"))?;
     }
     match (gated.promote, args.json) {
         (true, true) => Ok(()),
-        (true, false) => {
-            println!("{}", gated.words);
-            Ok(())
-        }
+        (true, false) => out::print(&format!("{}\n", gated.words)),
         (false, _) => Err(No(gated.words).into()),
     }
 }

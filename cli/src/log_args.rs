@@ -27,6 +27,19 @@ pub struct LogArgs {
     /// The column that lists the eligible actions
     #[arg(long, value_name = "NAME")]
     pub eligible: Option<String>,
+    /// Long tables: the column of the round
+    #[arg(long, value_name = "NAME")]
+    pub round: Option<String>,
+    /// Long tables: the column that marks the row of the chosen action
+    #[arg(long, value_name = "NAME")]
+    pub chosen: Option<String>,
+    /// CSV: what separates fields; by default what the header has most of: comma, semicolon, tab or bar
+    #[arg(long, value_name = "CHAR")]
+    pub delimiter: Option<char>,
+    /// CSV: what separates a number's fraction, `.` or `,`; by default seen from the first rows where fields are not separated
+    /// by commas
+    #[arg(long, value_name = "CHAR", value_parser = decimal)]
+    pub decimal: Option<char>,
     /// The columns that are features, and no others
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     pub features: Option<Vec<String>>,
@@ -54,6 +67,14 @@ fn format(text: &str) -> Result<Format, String> {
     })
 }
 
+fn decimal(text: &str) -> Result<char, String> {
+    match text {
+        "." => Ok('.'),
+        "," => Ok(','),
+        _ => Err("must be `.` or `,`".to_owned()),
+    }
+}
+
 impl LogArgs {
     /// The options that these arguments ask for.
     pub fn options(&self) -> anyhow::Result<LogOptions> {
@@ -67,11 +88,15 @@ impl LogArgs {
             (&mut roles.reward, &self.reward),
             (&mut roles.propensity, &self.propensity),
             (&mut roles.eligible, &self.eligible),
+            (&mut roles.round, &self.round),
+            (&mut roles.chosen, &self.chosen),
         ] {
             if from.is_some() {
                 to.clone_from(from);
             }
         }
+        options.delimiter = self.delimiter.or(options.delimiter);
+        options.decimal = self.decimal.or(options.decimal);
         options.format = self.format.or(options.format);
         options.features = self.features.clone().or(options.features);
         options.ignore.extend(self.ignore.iter().cloned());
@@ -104,11 +129,27 @@ impl LogBar {
 
     /// Says what is being done and how far it is.
     pub fn show(&mut self, message: &'static str) {
+        self.draw();
+        self.bar.set_message(message);
+        self.bar.set_position(self.log.bytes_read());
+    }
+
+    /// As [`LogBar::show`], by rounds: what is slower than reading.
+    pub fn show_rounds(&mut self, message: &'static str, done: u64, of: u64) {
+        let style = "{msg} {wide_bar} {pos}/{len} rounds, {eta} left";
+        if self.bar.length() != Some(of) {
+            self.bar.set_style(ProgressStyle::with_template(style).expect("a valid template"));
+            self.bar.set_length(of);
+        }
+        self.draw();
+        self.bar.set_message(message);
+        self.bar.set_position(done);
+    }
+
+    fn draw(&self) {
         if self.bar.is_hidden() && self.started.elapsed() > Duration::from_secs(2) {
             self.bar.set_draw_target(indicatif::ProgressDrawTarget::stderr());
         }
-        self.bar.set_message(message);
-        self.bar.set_position(self.log.bytes_read());
     }
 
     /// Takes the bar away and tells of bad rows that were skipped.

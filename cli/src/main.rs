@@ -10,6 +10,7 @@ mod diagnose;
 mod evaluate;
 mod gate;
 mod log_args;
+mod out;
 mod report;
 mod reproduce;
 mod score;
@@ -99,6 +100,8 @@ fn main() -> ExitCode {
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
+        // Whoever read what was written has seen enough.
+        Err(error) if error.chain().filter_map(|e| e.downcast_ref()).any(out::is_closed) => ExitCode::SUCCESS,
         Err(error) if error.is::<No>() => {
             eprintln!("{error}");
             ExitCode::from(1)

@@ -32,7 +32,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let results = Results::new(&plan, records.iter().copied());
     let info = run_info(0, 0.0, records.iter().copied().flatten());
     let figures = write_results(&OutDir::prepare(&args.folder)?, &plan, &results, info)?;
-    print_tables(&figures);
+    print_tables(&figures)?;
     eprintln!("{found} of {} runs, report in {}", records.len(), args.folder.join("report.html").display());
     Ok(())
 }
@@ -75,12 +75,13 @@ fn utc(moment: SystemTime) -> String {
 }
 
 /// The headline tables of every figure: chosen by the log alone, and by the oracle.
-pub fn print_tables(figures: &[(Figure, Vec<Curve>)]) {
+pub fn print_tables(figures: &[(Figure, Vec<Curve>)]) -> anyhow::Result<()> {
     for (figure, curves) in figures {
         let headline = |c: &&Curve| c.selection != Selection::OracleOverTime;
         let curves: Vec<Curve> = curves.iter().filter(headline).cloned().collect();
-        println!("{}\n\n{}", figure.title(), table(&curves));
+        out::print(&format!("{}\n\n{}\n", figure.title(), table(&curves)))?;
     }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -228,7 +228,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let seconds = start.elapsed().as_secs_f64();
     let figures =
         write_results(&dir, &plan, &results, report::run_info(pool.current_num_threads(), seconds, &records))?;
-    report::print_tables(&figures);
+    report::print_tables(&figures)?;
     eprintln!(
         "done in {seconds:.1} s: {} rows in {}, report in {}",
         results.rows.len(),

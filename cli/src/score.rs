@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
+use neuralcb_logs::check_distinct;
 use neuralcb_logs::log::{Log, Want};
 use neuralcb_logs::policy::Policy;
 use neuralcb_logs::score::{ScoreOptions, score};
@@ -38,6 +39,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     }
     let schema = policy.preparation().schema();
     let log = Log::open_as(&args.data, &args.log_args.options()?, Want::CONTEXTS, schema)?;
+    check_distinct(&args.out, log.paths().chain([args.policy.as_path()]))?;
     let mut bar = LogBar::new(&log);
     let scored = score(&policy, &log, &args.out, ScoreOptions { explain: args.explain }, &mut || bar.show("scoring"))?;
     bar.finish();

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use neuralcb_logs::policy::{Description, Policy};
 use neuralcb_logs::tune::{Certified, Certifies};
 
+use crate::out;
+
 #[derive(clap::Args)]
 pub struct Args {
     /// The policy file
@@ -17,9 +19,9 @@ pub struct Args {
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let policy = Policy::load(&args.policy)?;
     if args.json {
-        println!("{}", serde_json::to_string_pretty(policy.description())?);
+        out::print(&(serde_json::to_string_pretty(policy.description())? + "\n"))?;
     } else {
-        print!("{}", text(&policy));
+        out::print(&text(&policy))?;
     }
     Ok(())
 }

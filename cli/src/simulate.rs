@@ -1,6 +1,5 @@
 //! `neuralcb simulate`: a log of decisions with known propensities.
 
-use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 
 use neuralcb::LoggedData;
@@ -10,7 +9,7 @@ use neuralcb_logs::datasets::cache_dir;
 use neuralcb_logs::log::write_parquet;
 use neuralcb_logs::{atomic, write_log};
 
-use crate::args;
+use crate::{args, out};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -39,12 +38,7 @@ pub struct Args {
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let log = simulate(args)?;
     if args.out.as_os_str() == "-" {
-        let mut out = BufWriter::new(io::stdout().lock());
-        match write_log(&log, &mut out).and_then(|()| out.flush()) {
-            Err(e) if e.kind() == io::ErrorKind::BrokenPipe => {} // the reader has seen enough
-            done => done?,
-        }
-        return Ok(());
+        return out::stream(|to| write_log(&log, to));
     }
     let parquet = args.out.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("parquet"));
     atomic::write_with(&args.out, |to| if parquet { write_parquet(&log, to) } else { write_log(&log, to) })?;

@@ -12,8 +12,8 @@ use neuralcb_logs::OutDir;
 use neuralcb_logs::datasets::cache_dir;
 use neuralcb_logs::log::{Log, Preparation, PreparationConfig, Want};
 
-use crate::args;
 use crate::log_args::LogArgs;
+use crate::{args, out};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -157,7 +157,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     })?;
     bar.finish_and_clear();
     write(&dir, &report)?;
-    print!("{}", table(&report));
+    out::print(&table(&report))?;
     eprintln!("figures and explanations in {}", args.out.join("theory.html").display());
     Ok(())
 }

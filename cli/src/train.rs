@@ -3,11 +3,13 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use neuralcb::ModelConfig;
+use neuralcb::model::KernelConfig;
 use neuralcb::theory::Rule;
-use neuralcb_logs::check_writable;
-use neuralcb_logs::log::{Log, Want};
-use neuralcb_logs::policy::{Algorithm, Mode, Preset, Recipe};
+use neuralcb_logs::log::{Log, PreparationConfig, Want};
+use neuralcb_logs::policy::{Algorithm, Method, Mode, Preset, Recipe};
 use neuralcb_logs::train::{Checkpoint, Step, train};
+use neuralcb_logs::{check_distinct, check_writable};
 
 use crate::args;
 use crate::log_args::{LogArgs, LogBar};
@@ -51,6 +53,9 @@ pub struct Args {
     /// The action that `constant` plays
     #[arg(long, value_name = "NAME")]
     constant: Option<String>,
+    /// Words of a category with places of their own, those seen most often [default: 1000]
+    #[arg(long, value_name = "N")]
+    max_categories: Option<usize>,
     /// The seed of initial weights and batches
     #[arg(long)]
     seed: Option<u64>,
@@ -79,6 +84,10 @@ impl Args {
             sigma: self.sigma.or(base.sigma),
             action: self.constant.clone().or(base.action),
             seed: self.seed.unwrap_or(base.seed),
+            preparation: PreparationConfig {
+                max_categories: self.max_categories.unwrap_or(base.preparation.max_categories),
+                ..base.preparation
+            },
             ..base
         })
     }
@@ -96,15 +105,30 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let (recipe, checkpoint, started) = (args.recipe()?, args.checkpoint()?, Instant::now());
     check_writable(&args.out)?;
     let log = Log::open(&args.log, &args.log_args.options()?, Want::OUTCOMES)?;
+    let kept = args.checkpoint.as_slice();
+    for out in kept.iter().chain([&args.out]) {
+        check_distinct(out, log.paths().chain(args.config.as_deref()).chain(args.log_args.schema.as_deref()))?;
+    }
+    check_distinct(&args.out, kept)?;
     let mut bar = LogBar::new(&log);
-    let policy = train(&log, &recipe, checkpoint.as_ref(), &mut |step| {
-        bar.show(match step {
-            Step::Preparing => "preparing",
-            Step::Training => "training",
-        });
+    let policy = train(&log, &recipe, checkpoint.as_ref(), &mut |step| match step {
+        Step::Preparing => bar.show("preparing"),
+        Step::Training => bar.show("training"),
+        Step::Learned(done, of) => bar.show_rounds("training", done, of),
     })?;
     bar.finish();
+    let about = policy.description();
+    about.training.doubts(log.schema()).iter().for_each(|doubt| eprintln!("warning: {doubt}"));
+    if let Method::Model { config: ModelConfig::Kernel(KernelConfig { max_samples, .. }), .. } = &about.method
+        && about.training.rounds > *max_samples as u64
+    {
+        let rounds = about.training.rounds;
+        eprintln!(
+            "warning: kern-lcb learns from the first {max_samples} rounds of {rounds} (`max_samples` in --config)"
+        );
+    }
     policy.save(&args.out)?;
+    checkpoint.map_or(Ok(()), |checkpoint| checkpoint.remove())?;
     let (about, layout) = (policy.description(), policy.preparation().layout());
     let beta = policy.beta().map_or(String::new(), |beta| format!(", β {beta}"));
     eprintln!(

@@ -3,15 +3,14 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
-use neuralcb_logs::check_writable;
 use neuralcb_logs::log::{Log, Want};
 use neuralcb_logs::policy::{Mode, Preset, Recipe};
 use neuralcb_logs::tune::{HoldOut, IfNotBetter, TuneOptions, Tuned, tune};
+use neuralcb_logs::{check_distinct, check_writable};
 
 use crate::No;
-use crate::args;
 use crate::log_args::LogArgs;
-use crate::show;
+use crate::{args, out, show};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -120,18 +119,18 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let (options, started) = (args.options()?, Instant::now());
     check_writable(&args.out)?;
     let log = Log::open(&args.log, &args.log_args.options()?, Want::OUTCOMES)?;
+    check_distinct(&args.out, log.paths())?;
     let spinner = indicatif::ProgressBar::new_spinner();
     spinner.enable_steady_tick(std::time::Duration::from_millis(200));
     let tuned = tune(&log, &options, &mut |doing| spinner.set_message(doing.to_owned()))?;
     spinner.finish_and_clear();
     if let Some(policy) = &tuned.policy {
         policy.save(&args.out)?;
+        let about = policy.description();
+        about.training.doubts(log.schema()).iter().for_each(|doubt| eprintln!("warning: {doubt}"));
     }
-    if args.json {
-        println!("{}", serde_json::to_string_pretty(&tuned.to_json())?);
-    } else {
-        print!("{}", table(&tuned));
-    }
+    let text = if args.json { serde_json::to_string_pretty(&tuned.to_json())? + "\n" } else { table(&tuned) };
+    out::print(&text)?;
     if tuned.estimated_propensities {
         eprintln!("warning: the log has no propensities; they were ESTIMATED from it, and every number rests on that");
     }

@@ -31,7 +31,11 @@ impl<'a> Decisions<'a> {
         if !self.model.as_ref().is_some_and(|old| Arc::ptr_eq(old, model)) {
             model.estimate_into(contexts, &mut self.estimates)?;
             let choose = |&(_, beta): &(Algorithm, Option<f64>)| {
-                pessimistic(contexts, &self.estimates, beta.unwrap_or(0.0), self.pass.rounding)
+                match pessimistic(contexts, &self.estimates, beta.unwrap_or(0.0), self.pass.rounding) {
+                    // A run of a grid that diverged is a result: it plays the first action.
+                    Err(Error::Estimate { .. }) => Ok(vec![0; contexts.n_rounds()]),
+                    chosen => chosen,
+                }
             };
             self.latest = self.pass.outputs.iter().map(choose).collect::<Result<_, Error>>()?;
             self.model = Some(model.clone());

@@ -9,6 +9,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Component, Path, PathBuf};
 
 use crate::error::FileError;
+use crate::faults;
 
 /// Writes `bytes` to `path`, replacing what was there in one step. The folder must exist.
 ///
@@ -40,57 +41,194 @@ pub fn check_writable(path: &Path) -> Result<(), FileError> {
     Target::open(path).map(drop).map_err(|source| FileError::Write { path: path.to_path_buf(), source })
 }
 
+/// Refuses to write over a file that is read: what would be lost by it, under whatever name.
+pub fn check_distinct<P: AsRef<Path>>(path: &Path, inputs: impl IntoIterator<Item = P>) -> Result<(), FileError> {
+    for input in inputs {
+        if let (Some(to), Some(from)) = (identity(path), identity(input.as_ref()))
+            && to == from
+        {
+            return Err(FileError::SameFile { path: path.to_path_buf(), input: input.as_ref().to_path_buf() });
+        }
+    }
+    Ok(())
+}
+
+/// What tells a file from every other: device and number on Unix, elsewhere the path without links.
+fn identity(path: &Path) -> Option<(u64, u64, PathBuf)> {
+    let found = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        Some((found.dev(), found.ino(), PathBuf::new()))
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = found;
+        Some((0, 0, fs::canonicalize(path).ok()?))
+    }
+}
+
 /// A file that is being written.
 enum Target {
     /// A device or a pipe.
-    Direct(BufWriter<fs::File>),
+    Direct(BufWriter<Disk>),
     /// A temporary file and the name it will have.
-    Temporary(BufWriter<tempfile::NamedTempFile>, PathBuf),
+    Temporary(BufWriter<Disk>, Temporary, PathBuf),
 }
 
 impl Target {
     fn writer(&mut self) -> &mut (dyn Write + Send) {
         match self {
-            Target::Direct(file) => file,
-            Target::Temporary(file, _) => file,
+            Target::Direct(file) | Target::Temporary(file, ..) => file,
         }
     }
 
     fn open(path: &Path) -> io::Result<Target> {
-        let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+        let target = followed(path);
         if fs::metadata(&target).is_ok_and(|found| !found.is_file()) {
-            return Ok(Target::Direct(BufWriter::new(fs::OpenOptions::new().write(true).open(&target)?)));
+            let file = fs::OpenOptions::new().write(true).open(&target)?;
+            return Ok(Target::Direct(BufWriter::new(Disk(file))));
         }
-        let folder = match target.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => parent,
-            _ => Path::new("."),
-        };
-        Ok(Target::Temporary(BufWriter::new(temporary(folder)?), target))
+        let (file, temporary) = temporary(folder_of(&target))?;
+        Ok(Target::Temporary(BufWriter::new(Disk(file)), temporary, target))
     }
 
     fn close(self) -> io::Result<()> {
         match self {
             Target::Direct(mut file) => file.flush(),
-            Target::Temporary(file, target) => {
-                let file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
-                file.as_file().sync_all()?;
-                file.persist(&target)?;
-                Ok(())
+            Target::Temporary(file, temporary, target) => {
+                let Disk(file) = file.into_inner().map_err(io::IntoInnerError::into_error)?;
+                faults::step()?;
+                file.sync_all()?;
+                let folder = folder_of(&target);
+                let named = match temporary {
+                    Temporary::Named(path) => path,
+                    Temporary::Unnamed => name(&file, folder)?,
+                };
+                faults::step()?;
+                named.persist(&target)?;
+                flush_folder(folder)
             }
         }
     }
 }
 
+/// Removes a file whose content is now elsewhere, and makes that last.
+pub(crate) fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
+        done => done,
+    }
+}
+
+/// Where links lead, even if there is nothing yet.
+fn followed(path: &Path) -> PathBuf {
+    const MOST: usize = 40;
+    let mut path = path.to_path_buf();
+    for _ in 0..MOST {
+        match fs::read_link(&path) {
+            Ok(to) => path = folder_of(&path).join(to),
+            Err(_) => break,
+        }
+    }
+    path
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// A renamed file lasts when its folder has been flushed.
+fn flush_folder(folder: &Path) -> io::Result<()> {
+    #[cfg(unix)]
+    {
+        faults::step()?;
+        match fs::File::open(folder).and_then(|folder| folder.sync_all()) {
+            // Some file systems cannot flush a folder, and some folders may be written and not read.
+            Err(e) if matches!(e.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::PermissionDenied) => Ok(()),
+            done => done,
+        }
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = folder;
+        Ok(())
+    }
+}
+
+/// A file through which all is written, so that a test can let any step fail.
+struct Disk(fs::File);
+
+impl Write for Disk {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        faults::step()?;
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+/// A file that is not yet in its place.
+enum Temporary {
+    /// Nothing is left of it, however the process ends.
+    Unnamed,
+    Named(tempfile::TempPath),
+}
+
 /// A temporary file that ends up with the permissions of any other new file; the default would be private to its owner.
-fn temporary(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".neuralcb-").suffix(".tmp");
+/// It has no name where the system allows that.
+fn temporary(folder: &Path) -> io::Result<(fs::File, Temporary)> {
+    faults::step()?;
+    #[cfg(target_os = "linux")]
+    {
+        use std::os::unix::fs::OpenOptionsExt;
+        let flags = rustix::fs::OFlags::TMPFILE.bits() as i32;
+        let opened = fs::OpenOptions::new().read(true).write(true).custom_flags(flags).open(folder);
+        if let Ok(file) = opened
+            && linkable(&file).exists()
+        {
+            return Ok((file, Temporary::Unnamed));
+        }
+    }
+    let mut builder = names();
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
         builder.permissions(fs::Permissions::from_mode(0o666));
     }
-    builder.tempfile_in(folder)
+    let (file, path) = builder.tempfile_in(folder)?.into_parts();
+    Ok((file, Temporary::Named(path)))
+}
+
+fn names() -> tempfile::Builder<'static, 'static> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".neuralcb-").suffix(".tmp");
+    builder
+}
+
+/// Where the system lists the open file.
+#[cfg(target_os = "linux")]
+fn linkable(file: &fs::File) -> PathBuf {
+    use std::os::fd::AsRawFd;
+    PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
+}
+
+/// Gives a file without a name one for the moment before it is renamed: a link cannot replace what is there.
+fn name(file: &fs::File, folder: &Path) -> io::Result<tempfile::TempPath> {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::fs::{AtFlags, CWD, linkat};
+        let from = linkable(file);
+        let linked = names().make_in(folder, |to| Ok(linkat(CWD, &from, CWD, to, AtFlags::SYMLINK_FOLLOW)?))?;
+        Ok(linked.into_temp_path())
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = (file, folder);
+        unreachable!("files without a name are made on Linux only")
+    }
 }
 
 /// A folder for results, proved writable before the work starts.
@@ -110,9 +248,7 @@ impl OutDir {
             return Err(FileError::NotAFolder { path: path.to_path_buf() });
         }
         let made = MadeFolders::make(path)?;
-        temporary(path)
-            .and_then(|file| file.close())
-            .map_err(|source| FileError::Unwritable { path: path.to_path_buf(), source })?;
+        temporary(path).map_err(|source| FileError::Unwritable { path: path.to_path_buf(), source })?;
         Ok(OutDir { path: path.to_path_buf(), _made: made })
     }
 
@@ -166,7 +302,8 @@ impl Drop for MadeFolders {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{FileError, OutDir, check_distinct, check_writable, fs, stream, write};
+    use std::path::Path;
 
     fn names(folder: &Path) -> Vec<String> {
         let mut names: Vec<String> =
@@ -225,6 +362,51 @@ mod tests {
         write(&link, b"through").unwrap();
         assert_eq!(fs::read(&ours).unwrap(), b"through");
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_to_a_file_that_is_not_there_yet_stays_a_link() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("store")).unwrap();
+        let (first, second) = (folder.path().join("first"), folder.path().join("second"));
+        std::os::unix::fs::symlink("second", &first).unwrap();
+        std::os::unix::fs::symlink("store/policy", &second).unwrap();
+        write(&first, b"through").unwrap();
+        assert!(fs::symlink_metadata(&first).unwrap().is_symlink());
+        assert_eq!(fs::read(folder.path().join("store/policy")).unwrap(), b"through");
+    }
+
+    #[test]
+    fn a_file_that_is_read_is_not_written_over_under_any_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let (log, other) = (folder.path().join("log.csv"), folder.path().join("other.csv"));
+        fs::write(&log, b"x").unwrap();
+        fs::write(&other, b"x").unwrap();
+        let again = folder.path().join("sub/../log.csv");
+        fs::create_dir(folder.path().join("sub")).unwrap();
+        let message = check_distinct(&again, [&other, &log]).unwrap_err().to_string();
+        assert!(message.contains("sub/../log.csv") && message.contains("same file"), "{message}");
+        check_distinct(&other, [&log]).unwrap();
+        check_distinct(&folder.path().join("new"), [&log]).unwrap();
+        #[cfg(unix)]
+        {
+            fs::hard_link(&log, folder.path().join("twin")).unwrap();
+            assert!(check_distinct(&folder.path().join("twin"), [&log]).is_err());
+            check_distinct(Path::new("/dev/null"), [Path::new("/dev/null")]).unwrap();
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_file_has_no_name_until_it_is_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let seen = stream::<_, FileError>(&folder.path().join("file"), |to| {
+            to.write_all(&[7; 100_000]).unwrap();
+            Ok(names(folder.path()))
+        });
+        assert!(seen.unwrap().is_empty());
+        assert_eq!(names(folder.path()), ["file"]);
     }
 
     #[cfg(unix)]

@@ -38,6 +38,22 @@ pub enum FileError {
         /// The system's reason.
         source: io::Error,
     },
+    /// A file that is no longer needed could not be removed.
+    #[error("cannot remove file `{path}`: {source}")]
+    Remove {
+        /// The file in question.
+        path: PathBuf,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// A file to write that is also read.
+    #[error("cannot write `{path}`: it is the same file as `{input}`, which is read: choose another name")]
+    SameFile {
+        /// The file to write.
+        path: PathBuf,
+        /// The file to read.
+        input: PathBuf,
+    },
     /// A name that would leave the output folder.
     #[error("cannot write `{name}` in folder `{folder}`: the name must be a relative path without `..`")]
     Outside {

@@ -8,14 +8,15 @@
 //! Without propensities they are estimated from the log, which is said loudly: every number then rests on a guess of how
 //! the actions were chosen.
 
-use neuralcb::model::{Linear, LinearConfig};
+use neuralcb::model::LinearConfig;
 use neuralcb::ope::{Code, CrossFit, Evaluation, Folds, OpeConfig, Report, Sample, Warning, samples};
 use neuralcb::policy::{PropensityConfig, estimate_propensities};
-use neuralcb::{Contexts, Encoding, Learner, LoggedData, Seed};
+use neuralcb::{Contexts, Encoding, LoggedData, ModelConfig, Seed};
 use serde::{Deserialize, Serialize};
 
 use crate::log::{Block, Log, LogError, Preparation, PreparationConfig, ReadLog, Unseen};
-use crate::policy::{Policy, PolicyError};
+use crate::memory;
+use crate::policy::{Policy, PolicyError, pieces};
 use crate::train::read_all;
 
 /// Settings of an evaluation.
@@ -76,7 +77,7 @@ pub fn evaluate(
     }
     let rewards = match model {
         Some(model) => Rewards::Learned(alike(model, policy)?),
-        None if options.folds == 0 => Rewards::Unknown,
+        None if options.folds == 0 || !options.ope.estimators.iter().any(|e| e.needs_model()) => Rewards::Unknown,
         None => Rewards::Folds(fit_folds(log, &own, options.folds, progress)?),
     };
     let ope = OpeConfig { estimated_propensities: estimated.is_some(), ..options.ope.clone() };
@@ -215,7 +216,10 @@ fn fit_folds(
         let (range, got) = ("0 or at least 2", folds as f64);
         return Err(neuralcb::Error::Param { name: "folds", range, got }.into());
     }
-    let learner = |_| Ok(Box::new(Linear::new(LinearConfig::default(), own.layout())?) as Box<dyn Learner>);
+    let (config, layout) = (ModelConfig::Linear(LinearConfig::default()), own.layout());
+    let need = config.n_numbers(layout).saturating_mul(8).saturating_mul(folds as u128);
+    memory::check(need, "the reward model", "choose estimators without one, such as snips, or --folds 0")?;
+    let learner = |_| config.learner(layout, Seed::new(0));
     let mut folds = Folds::new(folds, learner)?;
     for block in log.read() {
         log.go_on()?;
@@ -233,9 +237,15 @@ pub(crate) fn target(
     contexts: &Contexts,
 ) -> Result<Vec<f64>, PolicyError> {
     let theirs = policy.preparation().contexts(block)?;
-    let decisions = policy.decide(&theirs)?;
+    let mut choices = Some(Vec::with_capacity(theirs.n_rounds()));
+    for rounds in pieces(&theirs) {
+        match (policy.decide(&theirs.slice(rounds))?.choices, &mut choices) {
+            (Some(some), Some(all)) => all.extend(some),
+            _ => choices = None,
+        }
+    }
     let mut target = vec![0.0; contexts.n_pairs()];
-    let Some(choices) = decisions.choices else {
+    let Some(choices) = choices else {
         for t in 0..contexts.n_rounds() {
             let pairs = contexts.pairs(t);
             let p = 1.0 / pairs.len() as f64;

@@ -12,7 +12,7 @@ use std::path::Path;
 
 use crate::atomic;
 use crate::log::{Log, Unseen};
-use crate::policy::{Policy, PolicyError};
+use crate::policy::{Policy, PolicyError, pieces};
 
 use rows::Rows;
 use sinks::Sink;
@@ -49,15 +49,17 @@ pub fn score(
         for block in log.blocks() {
             progress();
             let block = block?;
-            let contexts = policy.preparation().contexts(&block)?;
-            let decisions = policy.decide(&contexts)?;
             let preparation = policy.preparation();
-            let (block, contexts, decisions) = (&block, &contexts, &decisions);
-            let rows = Rows { preparation, block, contexts, decisions, beta: policy.beta() };
-            scored.unseen += preparation.unseen(block);
+            let all = preparation.contexts(&block)?;
+            scored.unseen += preparation.unseen(&block);
             scored.rounds += block.n_rounds() as u64;
-            (0..block.n_rounds()).filter_map(|t| rows.action(t)).for_each(|action| scored.chosen[action] += 1);
-            sink.write(&rows)?;
+            for rounds in pieces(&all) {
+                let (first, contexts) = (rounds.start, &all.slice(rounds));
+                let (block, decisions) = (&block, &policy.decide(contexts)?);
+                let rows = Rows { preparation, block, first, contexts, decisions, beta: policy.beta() };
+                (0..rows.len()).filter_map(|t| rows.action(t)).for_each(|action| scored.chosen[action] += 1);
+                sink.write(&rows)?;
+            }
         }
         sink.finish()?;
         Ok(scored)

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use neuralcb::archive::{Archive, Array, Keep};
 use neuralcb::policy::{Imitation, ImitationConfig};
-use neuralcb::{Learner, LoggedData, ModelConfig, Seed};
+use neuralcb::{Eligible, Learner, LoggedData, ModelConfig, Seed};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -16,15 +16,23 @@ use crate::atomic;
 use crate::error::FileError;
 use crate::lambda_0::lambda_0;
 use crate::log::{LogError, LogSummary, Preparation, ReadLog};
+use crate::memory;
 use crate::policy::{Description, Method, Origin, Policy, PolicyError, Recipe, RewardScale, file};
 
 /// Where and how often a training is kept.
 #[derive(Debug, Clone)]
 pub struct Checkpoint {
-    /// The file; it is removed when the training is done.
+    /// The file.
     pub path: PathBuf,
     /// Time between two of them.
     pub every: Duration,
+}
+
+impl Checkpoint {
+    /// Removes the file. That is for whoever saves the policy, once it is saved: until then the training is nowhere else.
+    pub fn remove(&self) -> Result<(), FileError> {
+        atomic::remove(&self.path).map_err(|source| FileError::Remove { path: self.path.clone(), source })
+    }
 }
 
 /// What is being done, for a progress bar.
@@ -34,18 +42,23 @@ pub enum Step {
     Preparing,
     /// The second pass.
     Training,
+    /// So many rounds of so many have been learned from; told often, because a round of B-mode takes milliseconds.
+    Learned(u64, u64),
 }
 
 /// Says how far the work is: called before each block of rounds with what is being done.
 pub type Progress<'a> = &'a mut dyn FnMut(Step);
 
-/// Trains a policy on a log.
+/// Trains a policy on a log. The checkpoint stays where it is: [`Checkpoint::remove`].
 pub fn train(
     log: &dyn ReadLog,
     recipe: &Recipe,
     checkpoint: Option<&Checkpoint>,
     progress: Progress<'_>,
 ) -> Result<Policy, PolicyError> {
+    if let Some(checkpoint) = checkpoint {
+        atomic::check_writable(&checkpoint.path)?;
+    }
     let description = prepare(log, recipe, progress)?;
     train_as(log, description, checkpoint, progress)
 }
@@ -57,7 +70,10 @@ pub(crate) fn prepare(log: &dyn ReadLog, recipe: &Recipe, progress: Progress<'_>
     let (preparation, summary) = Preparation::fit(log, &recipe.preparation)?;
     let lambda_0 = recipe.asks_lambda_0().map(|depth| lambda_0(log, &preparation, depth)).transpose()?;
     let method = recipe.method(&summary, preparation.actions(), lambda_0)?;
-    Ok(describe(method, preparation, summary, Origin::of(log)?, recipe.seed))
+    let description = describe(method, preparation, summary, Origin::of(log)?, recipe.seed);
+    // Before the work: a policy that no file can hold.
+    file::check(&description)?;
+    Ok(description)
 }
 
 /// What the file will say.
@@ -100,11 +116,23 @@ pub(crate) fn train_as(
 
 /// All rounds of a log, in blocks.
 pub(crate) fn read_all(log: &dyn ReadLog, preparation: &Preparation) -> Result<Vec<LoggedData>, PolicyError> {
-    let prepared = |block: Result<_, LogError>| {
+    let (mut rounds, mut held) = (Vec::new(), 0u128);
+    for block in log.read() {
         log.go_on()?;
-        Ok(preparation.logged(&block?)?)
-    };
-    log.read().map(prepared).collect()
+        let block = preparation.logged(&block?)?;
+        // They are held a second time when they are put together.
+        held += bytes(&block);
+        memory::check(held, "the log", "sample its rounds, or choose an algorithm that streams it, such as lin-lcb")?;
+        rounds.push(block);
+    }
+    Ok(rounds)
+}
+
+/// What rounds take in memory.
+fn bytes(rounds: &LoggedData) -> u128 {
+    let contexts = rounds.contexts();
+    let pairs = if matches!(contexts.eligible(), Eligible::All) { 0 } else { contexts.n_pairs() };
+    (contexts.rows(0..contexts.n_rounds()).len() * 4 + pairs * 4 + rounds.n_rounds() * 20) as u128
 }
 
 /// The arrays of a clone of the logged actions, or of those with a reward above the mean.
@@ -143,7 +171,8 @@ fn train_model(
     checkpoint: Option<&Checkpoint>,
     progress: Progress<'_>,
 ) -> Result<BTreeMap<String, Array>, PolicyError> {
-    let mut learner = config.learner(description.preparation.layout(), Seed::new(description.seed))?;
+    let layout = description.preparation.layout();
+    let mut learner = memory::learner(config, layout, Seed::new(description.seed))?;
     let mut done = match checkpoint {
         Some(checkpoint) if checkpoint.path.exists() => resume(&checkpoint.path, description, learner.as_mut())?,
         _ => 0,
@@ -157,7 +186,11 @@ fn train_model(
             continue;
         }
         let rounds = description.preparation.logged(&block)?;
-        observe(learner.as_mut(), &rounds, scale, &|| log.go_on())?;
+        let total = description.training.rounds;
+        observe(learner.as_mut(), &rounds, scale, &mut |t| {
+            progress(Step::Learned(seen - rounds.n_rounds() as u64 + t as u64, total));
+            log.go_on()
+        })?;
         done = seen;
         if let Some(checkpoint) = checkpoint.filter(|c| written.elapsed() >= c.every) {
             let arrays = arrays(learner.as_mut(), Keep::Training)?;
@@ -166,12 +199,7 @@ fn train_model(
             written = Instant::now();
         }
     }
-    let arrays = arrays(learner.as_mut(), Keep::Policy)?;
-    if let Some(checkpoint) = checkpoint.filter(|c| c.path.exists()) {
-        std::fs::remove_file(&checkpoint.path)
-            .map_err(|source| FileError::Write { path: checkpoint.path.clone(), source })?;
-    }
-    Ok(arrays)
+    arrays(learner.as_mut(), Keep::Policy)
 }
 
 /// Rounds between two questions whether to go on: a round of B-mode takes milliseconds.
@@ -182,11 +210,11 @@ pub(crate) fn observe(
     learner: &mut dyn Learner,
     rounds: &LoggedData,
     scale: RewardScale,
-    go_on: &dyn Fn() -> Result<(), LogError>,
+    go_on: &mut dyn FnMut(usize) -> Result<(), LogError>,
 ) -> Result<(), LogError> {
     for t in 0..rounds.n_rounds() {
         if t % PATIENCE == 0 {
-            go_on()?;
+            go_on(t)?;
         }
         let round = rounds.round(t);
         learner.observe(round.chosen, scale.apply(round.reward));
@@ -217,6 +245,9 @@ fn resume(path: &Path, description: &Description, learner: &mut dyn Learner) -> 
     }
     let mut archive = Archive::reader(arrays, Keep::Training);
     let restored = learner.archive(&mut archive).and_then(|()| archive.finish());
-    restored.map_err(|e| PolicyError::Damaged { path: path.to_path_buf(), reason: e.to_string() })?;
+    restored.map_err(|e| {
+        let (path, kind) = (path.to_path_buf(), "checkpoint");
+        PolicyError::Damaged { path, kind, reason: e.to_string() }
+    })?;
     Ok(reached.rounds)
 }

@@ -54,7 +54,11 @@ impl Training {
         let mut training = Training::blank(description)?;
         let mut archive = Archive::reader(arrays, Keep::Training);
         let restored = training.learner.archive(&mut archive).and_then(|()| archive.finish());
-        restored.map_err(|e| PolicyError::Damaged { path: path.to_path_buf(), reason: e.to_string() })?;
+        restored.map_err(|e| PolicyError::Damaged {
+            path: path.to_path_buf(),
+            kind: "training",
+            reason: e.to_string(),
+        })?;
         Ok(training)
     }
 
@@ -71,7 +75,7 @@ impl Training {
         for block in log.read() {
             progress(Step::Training);
             let rounds = self.description.preparation.logged(&block?)?;
-            observe(self.learner.as_mut(), &rounds, self.scale, &|| log.go_on())?;
+            observe(self.learner.as_mut(), &rounds, self.scale, &mut |_| log.go_on())?;
         }
         Ok(())
     }

@@ -1,5 +1,8 @@
 //! From a log to a policy file and back: the same decisions to the bit, and files that are damaged, hostile or of the future.
 
+#[path = "common/version_1.rs"]
+mod version_1;
+
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,6 +15,7 @@ use neuralcb_logs::log::{Log, LogOptions, Want};
 use neuralcb_logs::policy::{Algorithm, Method, Mode, Policy, PolicyError, Preset, Recipe};
 use neuralcb_logs::score::{ScoreOptions, score};
 use neuralcb_logs::train::{Checkpoint, train};
+use version_1::version_1;
 
 /// A log of three named actions; red earns for small x, blue for large x, green never.
 fn log_file(folder: &Path, rounds: usize) -> PathBuf {
@@ -122,14 +126,55 @@ fn a_killed_training_goes_on_from_its_checkpoint_and_ends_with_the_same_bytes() 
     let refused = train(&log, &other, Some(&checkpoint), &mut |_| {}).err().unwrap().to_string();
     assert!(refused.contains("belongs to another training (the seed differs)"), "{refused}");
     let resumed = train(&log, &recipe, Some(&checkpoint), &mut |_| {}).unwrap().to_bytes();
-    assert!(resumed == undisturbed && !checkpoint.path.exists());
+    assert!(resumed == undisturbed);
+    assert!(checkpoint.path.exists(), "the policy is not saved yet");
+    checkpoint.remove().unwrap();
+    assert!(!checkpoint.path.exists());
+}
+
+#[test]
+fn a_flipped_bit_anywhere_in_a_policy_or_a_checkpoint_is_noticed() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = open(&log_file(folder.path(), 9_000)); // two blocks
+    let recipe = recipe(Algorithm::LinLcb);
+    let checkpoint = Checkpoint { path: folder.path().join("training"), every: Duration::ZERO };
+    let policy = train(&log, &recipe, Some(&checkpoint), &mut |_| {}).unwrap().to_bytes();
+    let kept = fs::read(&checkpoint.path).unwrap();
+    for i in 0..300 {
+        let flipped = |bytes: &[u8]| {
+            let (at, bit) = (i * 7919 % bytes.len(), i % 8);
+            let mut bytes = bytes.to_vec();
+            bytes[at] ^= 1 << bit;
+            bytes
+        };
+        assert!(Policy::from_bytes(&flipped(&policy), Path::new("p")).is_err(), "policy, change {i}");
+        fs::write(&checkpoint.path, flipped(&kept)).unwrap();
+        let refused = train(&log, &recipe, Some(&checkpoint), &mut |_| {}).err().unwrap().to_string();
+        assert!(refused.contains("training"), "checkpoint, change {i}: {refused}");
+    }
+    let mut last = kept.clone();
+    *last.last_mut().unwrap() ^= 1;
+    fs::write(&checkpoint.path, last).unwrap();
+    let refused = train(&log, &recipe, Some(&checkpoint), &mut |_| {}).err().unwrap().to_string();
+    assert!(refused.contains("is not a whole checkpoint file: its bytes are not those that were written"), "{refused}");
+    fs::write(&checkpoint.path, kept).unwrap();
+    assert!(train(&log, &recipe, Some(&checkpoint), &mut |_| {}).unwrap().to_bytes() == policy);
+}
+
+#[test]
+fn a_file_of_version_1_which_had_no_sum_is_still_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = open(&log_file(folder.path(), 200));
+    let policy = trained(&log, &recipe(Algorithm::Neuralcb)).to_bytes();
+    let old = version_1(&policy);
+    assert!(Policy::from_bytes(&old, Path::new("p")).unwrap().to_bytes() == policy);
 }
 
 #[test]
 fn damaged_hostile_and_future_files_are_refused_in_one_line() {
     let folder = tempfile::tempdir().unwrap();
     let log = open(&log_file(folder.path(), 200));
-    let bytes = trained(&log, &recipe(Algorithm::Neuralcb)).to_bytes();
+    let bytes = version_1(&trained(&log, &recipe(Algorithm::Neuralcb)).to_bytes());
     let read = |bytes: &[u8]| Policy::from_bytes(bytes, Path::new("p")).err().map(|e| e.to_string());
     assert_eq!(read(&bytes), None);
     for cut in [0, 7, 8, 100, bytes.len() / 2, bytes.len() - 1] {
@@ -153,7 +198,7 @@ fn damaged_hostile_and_future_files_are_refused_in_one_line() {
     };
     assert_eq!(
         change(r#"\"version\":1"#, r#"\"version\":7"#),
-        "`p` has policy format 7, and this program reads up to 1: use a newer neuralcb"
+        "`p` has policy format 7, and this program reads up to 2: use a newer neuralcb"
     );
     // settings that would take more memory than there is
     for (from, to) in [

@@ -23,7 +23,7 @@ use super::rbf::{Rbf, Samples};
 use super::{Learner, RewardModel};
 use crate::archive::Archive;
 use crate::data::{Encoding, Layout, Pair};
-use crate::error::{Error, at_least, positive};
+use crate::error::{Error, at_least, positive, regularisation};
 use crate::linalg::cholesky::Cholesky;
 use crate::linalg::scalar::Scalar;
 
@@ -81,7 +81,7 @@ impl Kernel {
     /// Checks the settings.
     pub fn new(config: KernelConfig, layout: Layout) -> Result<Self, Error> {
         positive("sigma", config.sigma)?;
-        positive("lambda", config.lambda)?;
+        regularisation(config.lambda)?;
         at_least("max_samples", 1, "at least 1", config.max_samples)?;
         if config.max_samples > MOST_SAMPLES {
             let (range, got) = ("at most 16384: the kernel matrix is their square", config.max_samples as f64);

@@ -14,7 +14,7 @@ use super::precision::Precision;
 use super::{Learner, RewardModel};
 use crate::archive::Archive;
 use crate::data::{Contexts, Encoding, Layout, Pair, RowGroup, row_groups};
-use crate::error::{Error, positive};
+use crate::error::{Error, regularisation};
 use crate::linalg::cholesky::{Cholesky, Inverse};
 use crate::linalg::scalar::Scalar;
 use crate::linalg::scatter::Scatter;
@@ -61,7 +61,7 @@ struct Block {
 impl Linear {
     /// Checks the settings.
     pub fn new(config: LinearConfig, layout: Layout) -> Result<Self, Error> {
-        positive("lambda", config.lambda)?;
+        regularisation(config.lambda)?;
         let d = layout.dim;
         let block = Block { lambda: Scatter::new(d, config.lambda), target: vec![0.0; d.next_multiple_of(LANES)] };
         Ok(Linear { layout, precision: config.precision, blocks: vec![block; layout.n_blocks()] })

@@ -23,7 +23,7 @@ use super::scorer::Scorer;
 use super::{Learner, RewardModel};
 use crate::archive::{Archive, Keep};
 use crate::data::{Layout, Pair};
-use crate::error::{Error, at_least, positive};
+use crate::error::{Error, at_least, regularisation};
 use crate::net::{Net, NetConfig, Number, Observe, Optimiser, Params, Stepper, Tangents, Towards};
 use crate::seed::Seed;
 
@@ -132,7 +132,7 @@ impl<T: Number> Neural<T> {
 
     /// As [`Neural::new`], from given initial weights.
     pub fn with_weights(config: NeuralConfig, layout: Layout, seed: Seed, weights: Params<T>) -> Result<Self, Error> {
-        positive("lambda", config.lambda)?;
+        regularisation(config.lambda)?;
         let net = Net::new(config.net.clone(), layout)?;
         if let Mode::Batch { steps, batch } = config.mode {
             at_least("steps per round", 1, "at least 1", steps)?;

@@ -15,7 +15,7 @@ use super::scorer::Scorer;
 use super::{Learner, RewardModel};
 use crate::archive::Archive;
 use crate::data::{Layout, Pair};
-use crate::error::{Error, positive};
+use crate::error::{Error, regularisation};
 use crate::net::{Net, NetConfig, Number, Params, Tangents};
 use crate::seed::Seed;
 
@@ -73,7 +73,7 @@ impl<T: Number> NeuralLinear<T> {
 
     /// As [`NeuralLinear::new`], from given weights.
     pub fn with_weights(config: NeuralLinearConfig, layout: Layout, weights: Params<T>) -> Result<Self, Error> {
-        positive("lambda", config.lambda)?;
+        regularisation(config.lambda)?;
         let net = Net::new(config.net.clone(), layout)?;
         let scale = if config.scale_features { 1.0 / (net.width() as f64).sqrt() } else { 1.0 };
         let by_action = config.covariance == Covariance::PerAction;

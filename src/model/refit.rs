@@ -20,7 +20,7 @@ use super::scorer::Scorer;
 use super::{Learner, RewardModel};
 use crate::archive::{Archive, Keep};
 use crate::data::{Layout, Pair};
-use crate::error::{Error, at_least, positive};
+use crate::error::{Error, at_least, regularisation};
 use crate::net::{Net, NetConfig, Number, Optimiser, Params, Stepper, Tangents, Towards};
 use crate::seed::Seed;
 
@@ -98,7 +98,7 @@ pub struct Refit<T> {
 impl<T: Number> Refit<T> {
     /// Checks the settings and draws W⁽⁰⁾ (stream `init`).
     pub fn new(config: RefitConfig, layout: Layout, seed: Seed) -> Result<Self, Error> {
-        positive("lambda", config.lambda)?;
+        regularisation(config.lambda)?;
         at_least("passes", 1, "at least 1", config.passes)?;
         at_least("batch size", 1, "at least 1", config.batch)?;
         let net = Net::new(config.net.clone(), layout)?;

@@ -47,17 +47,21 @@ pub fn pessimistic(
         let bound = estimates.mean[pair] - beta * estimates.width[pair];
         if rounding == Rounding::F32 { f64::from(bound as f32) } else { bound }
     };
-    Ok((0..contexts.n_rounds())
-        .map(|round| {
-            let pairs = contexts.pairs(round);
-            let (mut best, mut best_bound) = (0, f64::NEG_INFINITY);
-            for (place, pair) in pairs.enumerate() {
-                let bound = bound(pair);
-                if bound > best_bound {
-                    (best, best_bound) = (place as u32, bound);
-                }
+    let choose = |round: usize| {
+        let (mut best, mut best_bound) = (0, f64::NEG_INFINITY);
+        for (place, pair) in contexts.pairs(round).enumerate() {
+            let bound = bound(pair);
+            // Of a bound that is no number nothing is larger, and the first action would win in silence.
+            if !bound.is_finite() {
+                let (action, mean, width) =
+                    (contexts.action(round, place), estimates.mean[pair], estimates.width[pair]);
+                return Err(Error::Estimate { round, action, mean, width, beta });
             }
-            best
-        })
-        .collect())
+            if bound > best_bound {
+                (best, best_bound) = (place as u32, bound);
+            }
+        }
+        Ok(best)
+    };
+    (0..contexts.n_rounds()).map(choose).collect()
 }

@@ -3,6 +3,7 @@
 //! Integers, floats, decimals and booleans are numbers; texts, plain or by dictionary, are words; a list column can hold
 //! the eligible actions. Dates, times and nested columns are left out, with a note in the schema.
 
+use std::collections::HashMap;
 use std::fmt::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,19 +15,16 @@ use arrow_array::types::{
     UInt16Type, UInt32Type, UInt64Type,
 };
 use arrow_array::{Array, ArrayRef, RecordBatch};
-use arrow_schema::{DataType, SchemaRef};
-use parquet::arrow::ProjectionMask;
+use arrow_schema::{DataType, Schema};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReader;
 
 use super::block::Place;
 use super::error::{LogError, Problem, listed};
 use super::infer::{Sample, Sampled};
-use super::parquet_guard::{builder, caught};
+use super::json_lines::MAX_FEATURES;
+use super::parquet_guard::{Guarded, caught};
 use super::sources::Source;
 use super::table::{Cells, Column, How, Table, TableReader, Words, push_text};
-
-/// Rows decoded at once.
-const BATCH: usize = 8192;
 
 /// Rows of a Parquet file.
 pub(crate) struct Columnar {
@@ -47,27 +45,27 @@ pub(crate) struct Columnar {
 impl Columnar {
     pub fn open(source: &Source, file: u32, columns: &[Column], read: Arc<AtomicU64>) -> Result<Columnar, LogError> {
         let path = source.path.clone();
-        let builder = builder(source)?;
-        let names = field_names(builder.schema());
+        let guarded = Guarded::open(source)?;
+        let names = field_names(guarded.schema());
+        let places: HashMap<&str, usize> = names.iter().enumerate().map(|(i, name)| (name.as_str(), i)).collect();
         let mut roots = Vec::with_capacity(columns.len());
         for column in columns {
-            let Some(root) = names.iter().position(|name| *name == column.name) else {
+            let Some(&root) = places.get(column.name.as_str()) else {
                 return Err(LogError::NoFeature { path, name: column.name.clone(), found: listed(&names) });
             };
-            let found = builder.schema().field(root).data_type();
+            let found = guarded.schema().field(root).data_type();
             if let Some(want) = unfit(column.how, found) {
                 return Err(LogError::ColumnType { path, name: column.name.clone(), want, got: found.to_string() });
             }
             roots.push(root);
         }
-        let n_rows = builder.metadata().file_metadata().num_rows().max(0) as u64;
+        let n_rows = guarded.n_rows();
         // Batches keep the order of the file, and each column once.
         let mut read_roots = roots.clone();
         read_roots.sort_unstable();
         read_roots.dedup();
         let places = roots.iter().map(|root| read_roots.binary_search(root).unwrap_or_default()).collect();
-        let mask = ProjectionMask::roots(builder.parquet_schema(), read_roots);
-        let reader = caught(&path, || builder.with_projection(mask).with_batch_size(BATCH).build())?;
+        let reader = guarded.decode(Some(&read_roots), None)?;
         let columns = columns.to_vec();
         Ok(Columnar { path, file, reader, columns, batch: None, places, row: 0, size: source.size, n_rows, read })
     }
@@ -75,15 +73,18 @@ impl Columnar {
     /// The names and types of all columns, and which of the first rows have values.
     pub fn sample(source: &Source, rows: usize) -> Result<Sample, LogError> {
         let path = &source.path;
-        let builder = builder(source)?;
-        let names = field_names(builder.schema());
+        let guarded = Guarded::open(source)?;
+        let names = field_names(guarded.schema());
+        if names.len() > MAX_FEATURES {
+            return Err(LogError::TooManyFeatures { path: path.clone(), max: MAX_FEATURES });
+        }
         let mut sorted = names.clone();
         sorted.sort_unstable();
         if let Some(pair) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
             return Err(LogError::DuplicateColumn { path: path.clone(), name: pair[0].clone() });
         }
         let mut sample = Sample::new(names);
-        let mut reader = caught(path, || builder.with_batch_size(BATCH).with_limit(rows).build())?;
+        let mut reader = guarded.decode(None, Some(rows))?;
         while let Some(batch) = caught(path, || reader.next().transpose())? {
             sample.rows += batch.num_rows();
             sample.columns.iter_mut().zip(batch.columns()).for_each(|(column, array)| see(column, array));
@@ -125,7 +126,7 @@ impl TableReader for Columnar {
     }
 }
 
-fn field_names(schema: &SchemaRef) -> Vec<String> {
+fn field_names(schema: &Schema) -> Vec<String> {
     schema.fields().iter().map(|field| field.name().clone()).collect()
 }
 

@@ -39,7 +39,7 @@ pub enum LogError {
     /// No ending that names a format.
     #[error(
         "cannot tell the format of `{path}` by its ending: name it .csv, .tsv, .jsonl, .ndjson, .json, .dsjson or \
-         .parquet (text also with .gz), or say it by `format` (--format)"
+         .parquet (text also with .gz or .zst), or say it by `format` (--format)"
     )]
     UnknownFormat {
         /// The file in question.
@@ -67,9 +67,21 @@ pub enum LogError {
         /// The file in question.
         path: PathBuf,
     },
+    /// A file that is not what it was when the log was opened.
+    #[error("`{path}` has changed while it was being read: copy it first, or read it when nothing writes to it")]
+    Changed {
+        /// The file in question.
+        path: PathBuf,
+    },
+    /// A pipe or device that gives no log.
+    #[error("`{path}` gives bytes that are neither text nor Parquet")]
+    NoText {
+        /// The pipe in question.
+        path: PathBuf,
+    },
     /// A column that is needed is not there.
     #[error(
-        "`{path}` has no column for the {role} (looked for {wanted}); it has {found}: name the column by `{option}`"
+        "`{path}` has no column for the {role} (looked for {wanted}); it has {found}: name the column by `{option}` (--{option})"
     )]
     NoColumn {
         /// The file in question.
@@ -85,7 +97,7 @@ pub enum LogError {
     },
     /// Two columns could play one role.
     #[error(
-        "`{path}` has two columns for the {role}, `{first}` and `{second}`: say which by `{option}`, \
+        "`{path}` has two columns for the {role}, `{first}` and `{second}`: say which by `{option}` (--{option}), \
          and ignore or rename the other"
     )]
     TwoColumns {
@@ -134,7 +146,7 @@ pub enum LogError {
     #[error(transparent)]
     OpenBandit(#[from] ObdError),
     /// More features than the program is made for.
-    #[error("`{path}` has more than {max} different features: choose some by `features`")]
+    #[error("`{path}` has more than {max} columns: at most so many are read")]
     TooManyFeatures {
         /// The file in question.
         path: PathBuf,
@@ -158,9 +170,7 @@ pub enum LogError {
         message: String,
     },
     /// A category with more values than allowed.
-    #[error(
-        "column `{name}` has more than {max} different values: ignore it (--ignore {name}), or raise `max_categories`"
-    )]
+    #[error("column `{name}` has more than {max} different values, an identifier perhaps: ignore it (--ignore {name})")]
     TooManyCategories {
         /// The column.
         name: String,
@@ -174,6 +184,12 @@ pub enum LogError {
         column: String,
         /// How many are allowed.
         max: usize,
+    },
+    /// Numbers whose squares have no place in double precision.
+    #[error("the values of `{column}` are too large: their spread must be finite; divide them, or ignore the column")]
+    TooLarge {
+        /// The column.
+        column: String,
     },
     /// Nothing for a model to see.
     #[error("the log has no features: let the preparation add its intercept")]
@@ -236,7 +252,7 @@ pub enum LogError {
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum Problem {
     /// A value of a table, or the row itself.
-    #[error("{}must be {want}, got `{got}`{}", named(.column), after(.cure))]
+    #[error("{}must be {want}, got {}{}", named(.column), found(.got), after(.cure))]
     Value {
         /// The column, if it is one column's fault.
         column: Option<String>,
@@ -254,6 +270,10 @@ pub enum Problem {
 
 fn named(column: &Option<String>) -> String {
     column.as_ref().map_or_else(String::new, |column| format!("column `{column}` "))
+}
+
+fn found(got: &str) -> String {
+    if got.is_empty() { "nothing (an empty field, NaN or NA)".to_owned() } else { format!("`{got}`") }
 }
 
 fn after(cure: &str) -> String {

@@ -6,7 +6,7 @@
 //! writes it), columns without a value, a second reward or propensity, and texts that hardly ever repeat, such as
 //! identifiers and times of day.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 
@@ -38,9 +38,11 @@ impl Sample {
     /// Adds the first rows of a further file.
     pub fn merge(&mut self, other: Sample) {
         self.rows += other.rows;
+        let places: HashMap<String, usize> =
+            self.columns.iter().enumerate().map(|(i, column)| (column.name.clone(), i)).collect();
         for column in other.columns {
-            match self.columns.iter_mut().find(|known| known.name == column.name) {
-                Some(known) => known.merge(column),
+            match places.get(&column.name) {
+                Some(&i) => self.columns[i].merge(column),
                 None => self.columns.push(column),
             }
         }
@@ -138,11 +140,18 @@ pub(crate) fn is_accepted(name: &str) -> bool {
 struct Lookup<'a> {
     path: &'a Path,
     sample: &'a Sample,
+    names: HashSet<&'a str>,
+}
+
+impl<'a> Lookup<'a> {
+    fn new(path: &'a Path, sample: &'a Sample) -> Lookup<'a> {
+        Lookup { path, sample, names: sample.columns.iter().map(|column| column.name.as_str()).collect() }
+    }
 }
 
 impl Lookup<'_> {
     fn has(&self, name: &str) -> bool {
-        self.sample.columns.iter().any(|column| column.name == name)
+        self.names.contains(name)
     }
 
     fn need(&self, name: &str) -> Result<(), LogError> {
@@ -204,7 +213,7 @@ pub(crate) fn roles(
     want: Want,
     long: Option<bool>,
 ) -> Result<Roles, LogError> {
-    let table = Lookup { path, sample };
+    let table = Lookup::new(path, sample);
     let round = table.role(&named.round, ROUND, "round", "round", long == Some(true))?;
     let chosen = table.role(&named.chosen, CHOSEN, "choice of a long table", "chosen", false)?;
     let long = long.unwrap_or(round.is_some() && (chosen.is_some() || named.round.is_some()));
@@ -244,7 +253,7 @@ pub(crate) fn schema(
     options: &LogOptions,
     want: Want,
 ) -> Result<Schema, LogError> {
-    let table = Lookup { path, sample };
+    let table = Lookup::new(path, sample);
     let Roles { action, reward, propensity, eligible, round, chosen } = &options.roles;
     let named = [action, reward, propensity, eligible, round, chosen].into_iter().flatten();
     for name in named.chain(options.features.iter().flatten()).chain(&options.extra).chain(options.kinds.keys()) {
@@ -265,16 +274,19 @@ pub(crate) fn schema(
 /// The columns that are features, and those that are not.
 fn features(sample: &Sample, options: &LogOptions, taken: &[&String]) -> (Vec<Feature>, Vec<Ignored>) {
     let (mut features, mut ignored) = (Vec::new(), Vec::new());
+    let order: Option<HashMap<&String, usize>> =
+        options.features.as_ref().map(|asked| asked.iter().enumerate().map(|(i, name)| (name, i)).collect());
+    let unwanted: HashSet<&String> = options.ignore.iter().collect();
     for column in &sample.columns {
         let name = &column.name;
         let kind = options.kinds.get(name).copied();
-        let asked = options.features.as_ref().is_some_and(|features| features.contains(name));
+        let asked = order.as_ref().is_some_and(|order| order.contains_key(name));
         if taken.contains(&name) && !asked {
             continue;
         }
         let why = if options.features.is_some() && !asked {
             Some("not among the features asked for")
-        } else if options.ignore.contains(name) {
+        } else if unwanted.contains(name) {
             Some("as asked")
         } else if asked || kind.is_some() {
             column.unusable
@@ -289,8 +301,8 @@ fn features(sample: &Sample, options: &LogOptions, taken: &[&String]) -> (Vec<Fe
             None => features.push(Feature { name: name.clone(), kind: kind.unwrap_or_else(|| column.kind()) }),
         }
     }
-    if let Some(asked) = &options.features {
-        features.sort_by_key(|feature| asked.iter().position(|name| *name == feature.name));
+    if let Some(order) = order {
+        features.sort_by_key(|feature| order.get(&feature.name).copied());
     }
     (features, ignored)
 }

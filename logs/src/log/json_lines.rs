@@ -198,7 +198,7 @@ pub(crate) fn push_value(cells: &mut Cells, column: &Column, value: &Value) -> R
             };
             cells.push_absent();
             let feature = matches!(column.part, Part::Shared | Part::PerAction);
-            let cure = if feature { "or make it a category by `kinds`" } else { "" };
+            let cure = if feature { "or make it a category by `kinds` (--categories)" } else { "" };
             Err(Problem::Value { column: Some(column.name.clone()), want, got, cure })
         }
     }

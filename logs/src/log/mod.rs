@@ -5,8 +5,10 @@
 
 mod block;
 mod columnar;
+mod dialect;
 pub mod dsjson;
 mod error;
+mod extent;
 mod infer;
 mod json;
 mod json_lines;
@@ -18,6 +20,7 @@ pub mod obd;
 mod open;
 mod options;
 mod parquet_guard;
+mod partition;
 mod pass;
 mod plan;
 mod preparation;
@@ -27,6 +30,7 @@ mod schema;
 mod separated;
 mod sources;
 mod table;
+mod thrift;
 mod write_parquet;
 
 pub use block::{Block, Categories, Offered, Place, Values};
@@ -37,7 +41,7 @@ pub use open::Log;
 pub use options::{Format, LogOptions, Missing, Need, Roles, Want};
 pub use pass::{BLOCK, Blocks, Skipped};
 pub use preparation::{
-    ActionSummary, LogSummary, Preparation, PreparationConfig, PropensitySummary, StoredError, Unseen,
+    ActionSummary, Grouped, LogSummary, Preparation, PreparationConfig, PropensitySummary, StoredError, Unseen,
 };
 pub use read_log::{ReadBlocks, ReadLog, sha256_of_values};
 pub use schema::{Feature, Ignored, Kind, Schema};

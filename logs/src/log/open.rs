@@ -6,15 +6,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::block::Place;
 use super::columnar::Columnar;
+use super::dialect::Dialect;
 use super::error::LogError;
 use super::infer::{self, SAMPLE, Sample};
 use super::json_lines::JsonLines;
 use super::json_rows::{JsonRows, RoundSample, json_names};
 use super::options::{Format, LogOptions, Missing, Roles, Want};
+use super::partition;
 use super::pass::{Blocks, Skipped};
 use super::plan::Plan;
 use super::schema::Schema;
-use super::separated::Separated;
+use super::separated::{Separated, see};
 use super::sources::Sources;
 
 /// What readings of a log share.
@@ -128,6 +130,11 @@ impl Log {
         self.inner.sources.sha256()
     }
 
+    /// Where its files are, but for what came through a pipe.
+    pub fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.inner.sources.files.iter().filter(|source| source.is_file()).map(|source| source.path.as_path())
+    }
+
     /// The names of the files, in the order of reading.
     pub fn names(&self) -> Vec<String> {
         self.inner.sources.files.iter().map(|source| source.path.display().to_string()).collect()
@@ -151,11 +158,15 @@ fn sample(sources: &Sources, options: &LogOptions, policy: Option<&Schema>) -> R
     let nested = matches!(format, Format::JsonRounds | Format::Dsjson);
     let (mut table, mut rounds) = (Sample::default(), RoundSample::default());
     for file in sources.files.iter().filter(|file| file.size > 0) {
+        let parted =
+            |found| partition::sampled(found, &file.partition, |column, text| see(column, text, Dialect::PLAIN));
         let left = SAMPLE - table.rows.max(rounds.shared.rows);
         match format {
-            Format::Csv | Format::Tsv | Format::OpenBandit => table.merge(Separated::sample(file, format, left)?),
-            Format::JsonLines => table.merge(JsonLines::sample(file, left)?),
-            Format::Parquet => table.merge(Columnar::sample(file, left)?),
+            Format::Csv | Format::Tsv | Format::OpenBandit => {
+                table.merge(parted(Separated::sample(file, format, options, left)?))
+            }
+            Format::JsonLines => table.merge(parted(JsonLines::sample(file, left)?)),
+            Format::Parquet => table.merge(parted(Columnar::sample(file, left)?)),
             Format::JsonRounds | Format::Dsjson => {
                 let names = json_names(&options.roles, policy.map(|schema| &schema.roles));
                 rounds.merge(JsonRows::sample(file, format, &names, left)?);

@@ -106,6 +106,13 @@ pub struct LogOptions {
     /// The format; by default the file's ending tells.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub format: Option<Format>,
+    /// CSV: what separates fields; by default what the header has most of: comma, semicolon, tab or bar.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delimiter: Option<char>,
+    /// CSV: what separates a number's fraction, `.` or `,`; by default seen from the first rows where commas do not separate
+    /// fields.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub decimal: Option<char>,
     /// The columns to use as features, in this order; by default all that have no other role.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub features: Option<Vec<String>>,

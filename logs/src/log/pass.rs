@@ -13,9 +13,10 @@ use super::json_lines::JsonLines;
 use super::json_rows::JsonRows;
 use super::open::Inner;
 use super::options::Format;
+use super::partition::Parted;
 use super::rounds;
 use super::separated::Separated;
-use super::table::{Table, TableReader};
+use super::table::{Column, Table, TableReader};
 
 /// The most rounds of a block.
 pub const BLOCK: usize = 8192;
@@ -197,11 +198,16 @@ fn rows_of(most: usize, columns: usize) -> usize {
 }
 
 fn open_table(log: &Inner, file: usize) -> Result<Box<dyn TableReader>, LogError> {
-    let (source, columns) = (&log.sources.files[file], &log.plan.columns);
+    let source = &log.sources.files[file];
+    Parted::open(&log.plan.columns, &source.partition, |columns| open_file(log, file, columns))
+}
+
+fn open_file(log: &Inner, file: usize, columns: &[Column]) -> Result<Box<dyn TableReader>, LogError> {
+    let source = &log.sources.files[file];
     let (format, number, read) = (log.sources.format, file as u32, Arc::clone(&log.read));
     Ok(match format {
         Format::Csv | Format::Tsv | Format::OpenBandit => {
-            Box::new(Separated::open(source, number, format, columns, read)?)
+            Box::new(Separated::open(source, number, format, columns, &log.plan.options, read)?)
         }
         Format::JsonLines => Box::new(JsonLines::open(source, number, columns, read)?),
         Format::JsonRounds | Format::Dsjson => Box::new(JsonRows::open(source, number, format, &log.plan, read)?),

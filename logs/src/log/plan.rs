@@ -19,6 +19,8 @@ pub(crate) struct Plan {
     pub names: Names,
     /// The only position to read, of the Open Bandit Dataset.
     pub position: Option<u32>,
+    /// What the user has said of the log.
+    pub options: LogOptions,
 }
 
 impl Plan {
@@ -72,7 +74,16 @@ impl Plan {
         }));
         let names = json_names(&options.roles, Some(roles));
         let ignored = schema.ignored.iter().map(|column| column.name.clone()).collect();
-        Plan { columns, ignored, want, names, missing: schema.missing, long, position: options.position }
+        Plan {
+            columns,
+            ignored,
+            want,
+            names,
+            missing: schema.missing,
+            long,
+            position: options.position,
+            options: options.clone(),
+        }
     }
 
     /// The place of the column with a role, if it is read.

@@ -42,7 +42,7 @@ fn check_features(table: &Table, plan: &Plan, bad: &mut Vec<(usize, Problem)>) {
             bad.push(match (v.is_nan(), column.part) {
                 (true, Part::Extra) => (row, problem(plan, i, "a number", String::new())),
                 (true, _) => {
-                    let cure = "fill it in, or take the mean of the column by `missing = \"mean\"`";
+                    let cure = "fill it in, or take the mean of the column by `missing = \"mean\"` (--fill-missing)";
                     (row, cured(plan, i, "a number", String::new(), cure))
                 }
                 _ => (row, problem(plan, i, "a finite number, at most 3.4e38 in size", written(v))),

@@ -1,18 +1,21 @@
 //! Tables as text: CSV and TSV, with a header.
 
+use std::collections::{HashMap, HashSet};
 use std::io::{self, Read};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use csv::{ByteRecord, Reader, ReaderBuilder};
+use csv::{ByteRecord, Reader, ReaderBuilder, Terminator};
 
 use super::block::Place;
+use super::dialect::Dialect;
 use super::error::{LogError, Problem, listed, shown};
 use super::infer::{Sample, Sampled};
-use super::options::Format;
+use super::json_lines::MAX_FEATURES;
+use super::options::{Format, LogOptions};
 use super::sources::Source;
-use super::table::{Column, Table, TableReader, is_absent, number, push_text, truth};
+use super::table::{Column, How, Table, TableReader, is_absent, number, push_text, truth};
 use crate::error::FileError;
 
 /// The longest row that is believed; an open quotation mark would else take in the rest of the file.
@@ -27,6 +30,7 @@ pub(crate) struct Separated {
     since: Arc<AtomicU64>,
     record: ByteRecord,
     n_fields: usize,
+    dialect: Dialect,
     columns: Vec<Column>,
     /// The field of each column to read.
     fields: Vec<usize>,
@@ -39,22 +43,28 @@ impl Separated {
         file: u32,
         format: Format,
         columns: &[Column],
+        options: &LogOptions,
         read: Arc<AtomicU64>,
     ) -> Result<Separated, LogError> {
         let since = Arc::new(AtomicU64::new(0));
         let text = Bounded { inner: source.text(read)?, since: Arc::clone(&since) };
-        let delimiter = if format == Format::Tsv { b'\t' } else { b',' };
-        let mut reader = ReaderBuilder::new().delimiter(delimiter).has_headers(false).flexible(true).from_reader(text);
+        let dialect = Dialect::of(&source.beginning()?, format, options);
+        // A carriage return before it belongs to the last field, which is trimmed; the reader would count its lines wrongly.
+        let end = if dialect.returns { Terminator::Any(b'\r') } else { Terminator::Any(b'\n') };
+        let mut builder = ReaderBuilder::new();
+        builder.delimiter(dialect.delimiter).terminator(end).has_headers(false).flexible(true);
+        let mut reader = builder.from_reader(text);
         let mut record = ByteRecord::new();
         let path = source.path.clone();
-        if !reader.read_byte_record(&mut record).map_err(|e| csv_error(&path, e))? {
+        if !reader.read_byte_record(&mut record).map_err(|e| csv_error(&path, 1, e))? {
             return Err(LogError::Empty { path });
         }
         let names = header(&path, &record)?;
+        let places: HashMap<&str, usize> = names.iter().enumerate().map(|(i, name)| (name.as_str(), i)).collect();
         let fields: Result<Vec<usize>, LogError> = columns
             .iter()
             .map(|column| {
-                names.iter().position(|name| *name == column.name).ok_or_else(|| LogError::NoFeature {
+                places.get(column.name.as_str()).copied().ok_or_else(|| LogError::NoFeature {
                     path: path.clone(),
                     name: column.name.clone(),
                     found: listed(&names),
@@ -63,18 +73,33 @@ impl Separated {
             .collect();
         since.store(0, Ordering::Relaxed);
         let n_fields = record.len();
-        Ok(Separated { fields: fields?, path, file, reader, since, record, n_fields, columns: columns.to_vec() })
+        Ok(Separated {
+            fields: fields?,
+            dialect,
+            path,
+            file,
+            reader,
+            since,
+            record,
+            n_fields,
+            columns: columns.to_vec(),
+        })
     }
 
     /// The names of all fields, and what the first rows hold.
-    pub fn sample(source: &Source, format: Format, rows: usize) -> Result<Sample, LogError> {
-        let mut file = Separated::open(source, 0, format, &[], Arc::default())?;
+    pub fn sample(source: &Source, format: Format, options: &LogOptions, rows: usize) -> Result<Sample, LogError> {
+        let mut file = Separated::open(source, 0, format, &[], options, Arc::default())?;
+        let dialect = file.dialect;
         let mut sample = Sample::new(header(&file.path, &file.record)?);
         while sample.rows < rows && file.next()? {
             // A row of another length is left to the pass that counts bad rows.
             if file.record.len() == file.n_fields {
                 sample.rows += 1;
-                sample.columns.iter_mut().zip(&file.record).for_each(|(column, text)| see(column, text.trim_ascii()));
+                sample
+                    .columns
+                    .iter_mut()
+                    .zip(&file.record)
+                    .for_each(|(column, text)| see(column, text.trim_ascii(), dialect));
             }
         }
         Ok(sample)
@@ -82,8 +107,17 @@ impl Separated {
 
     /// Reads the next row; false at the end.
     fn next(&mut self) -> Result<bool, LogError> {
-        self.since.store(0, Ordering::Relaxed);
-        self.reader.read_byte_record(&mut self.record).map_err(|e| csv_error(&self.path, e))
+        loop {
+            self.since.store(0, Ordering::Relaxed);
+            let line = self.reader.position().line();
+            if !self.reader.read_byte_record(&mut self.record).map_err(|e| csv_error(&self.path, line, e))? {
+                return Ok(false);
+            }
+            // A line with nothing but a carriage return is as empty as one without.
+            if !(self.record.len() == 1 && self.n_fields > 1 && self.record[0].trim_ascii().is_empty()) {
+                return Ok(true);
+            }
+        }
     }
 }
 
@@ -107,7 +141,11 @@ impl TableReader for Separated {
             table.places.push(place);
             let mut problem = None;
             for ((column, &field), cells) in self.columns.iter().zip(&self.fields).zip(&mut table.columns) {
-                let found = push_text(cells, column, &self.record[field]);
+                let text = &self.record[field];
+                let found = match column.how {
+                    How::Number | How::Outcome => push_text(cells, column, &self.dialect.number(text)),
+                    _ => push_text(cells, column, text),
+                };
                 problem = problem.or(found);
             }
             table.bad.extend(problem.map(|problem| (row, problem)));
@@ -118,7 +156,11 @@ impl TableReader for Separated {
 
 /// The names in a header: text, none twice.
 fn header(path: &std::path::Path, record: &ByteRecord) -> Result<Vec<String>, LogError> {
+    if record.len() > MAX_FEATURES {
+        return Err(LogError::TooManyFeatures { path: path.to_path_buf(), max: MAX_FEATURES });
+    }
     let mut names: Vec<String> = Vec::with_capacity(record.len());
+    let mut known = HashSet::with_capacity(record.len());
     for (i, name) in record.iter().enumerate() {
         let name = if i == 0 { name.strip_prefix(b"\xef\xbb\xbf").unwrap_or(name) } else { name };
         let Ok(text) = std::str::from_utf8(name.trim_ascii()) else {
@@ -126,7 +168,7 @@ fn header(path: &std::path::Path, record: &ByteRecord) -> Result<Vec<String>, Lo
             let problem = Box::new(problem);
             return Err(LogError::Row { path: path.to_path_buf(), unit: "line", line: 1, problem });
         };
-        if !text.is_empty() && names.iter().any(|other| other == text) {
+        if !text.is_empty() && !known.insert(text.to_string()) {
             return Err(LogError::DuplicateColumn { path: path.to_path_buf(), name: text.to_string() });
         }
         names.push(text.to_string());
@@ -134,10 +176,10 @@ fn header(path: &std::path::Path, record: &ByteRecord) -> Result<Vec<String>, Lo
     Ok(names)
 }
 
-fn see(column: &mut Sampled, text: &[u8]) {
+pub(crate) fn see(column: &mut Sampled, text: &[u8], dialect: Dialect) {
     if is_absent(text) {
         column.absent += 1;
-    } else if number(text).is_some() {
+    } else if number(&dialect.number(text)).is_some() {
         column.numbers += 1;
         column.different(text);
     } else if truth(text).is_some() {
@@ -148,8 +190,8 @@ fn see(column: &mut Sampled, text: &[u8]) {
     }
 }
 
-fn csv_error(path: &std::path::Path, error: csv::Error) -> LogError {
-    let line = error.position().map_or(0, |position| position.line());
+/// `line`: where the row begins that could not be read.
+fn csv_error(path: &std::path::Path, line: u64, error: csv::Error) -> LogError {
     match error.into_kind() {
         csv::ErrorKind::Io(source) if source.kind() == io::ErrorKind::FileTooLarge => LogError::Row {
             path: path.to_path_buf(),

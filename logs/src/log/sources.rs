@@ -1,57 +1,126 @@
 //! The files of a log: found, told apart by format, opened as often as needed.
 
+use std::cmp::Ordering;
 use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{self, AtomicU64};
+use std::time::SystemTime;
 
 use flate2::read::MultiGzDecoder;
 use sha2::{Digest, Sha256};
-use tempfile::TempPath;
 
 use super::error::LogError;
+use super::extent::{Extent, Reading};
 use super::obd;
 use super::options::Format;
+use super::partition::{self, Partition};
 use crate::error::FileError;
 
 /// Bytes read at once.
 const BUFFER: usize = 1 << 18;
 
-/// One file of a log.
+/// One file of a log. Only the bytes that it had when it was opened are read, however often, and however it grows.
 #[derive(Debug)]
 pub(crate) struct Source {
     /// The name that messages use; `-` for standard input.
     pub path: PathBuf,
-    /// Where the bytes are: what comes through a pipe is kept in a file, because a log is read more than once.
-    spool: Option<TempPath>,
-    gzip: bool,
+    /// What came through a pipe is kept in a file without a name, because a log is read more than once.
+    spool: Option<Extent>,
+    packed: Packed,
+    /// What its folders say of all its rows.
+    pub partition: Partition,
     /// Length in bytes, as it lies on the disk.
     pub size: u64,
+    changed: Option<SystemTime>,
+}
+
+/// How a text is compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Packed {
+    No,
+    Gzip,
+    Zstd,
+    /// No text: Parquet packs its own pages.
+    Never,
+}
+
+impl Packed {
+    fn of(start: &[u8]) -> Packed {
+        match start {
+            [0x1f, 0x8b, ..] => Packed::Gzip,
+            [0x28, 0xb5, 0x2f, 0xfd] => Packed::Zstd,
+            b"PAR1" => Packed::Never,
+            _ => Packed::No,
+        }
+    }
 }
 
 impl Source {
     fn new(path: &Path) -> Result<Source, LogError> {
-        let spool = spooled(path).map_err(|e| read_error(path, e))?;
-        let mut source = Source { path: path.to_path_buf(), spool, gzip: false, size: 0 };
-        let mut start = [0; 2];
-        let mut file = source.file()?;
-        source.size = file.metadata().map_err(|e| read_error(path, e))?.len();
-        source.gzip = file.read_exact(&mut start).is_ok() && start == [0x1f, 0x8b];
+        let failed = |e| read_error(path, e);
+        let spool = spooled(path)?;
+        let mut source = Source {
+            path: path.to_path_buf(),
+            spool,
+            packed: Packed::No,
+            partition: Vec::new(),
+            size: 0,
+            changed: None,
+        };
+        source.size = match &source.spool {
+            Some(spool) => spool.size(),
+            None => {
+                let found = fs::metadata(path).map_err(failed)?;
+                source.changed = found.modified().ok();
+                found.len()
+            }
+        };
+        let mut start = Vec::new();
+        source.bytes()?.reading(0).take(4).read_to_end(&mut start).map_err(failed)?;
+        source.packed = Packed::of(&start);
         Ok(source)
     }
 
-    /// The file as it lies on the disk.
-    pub fn file(&self) -> Result<File, LogError> {
-        File::open(self.spool.as_deref().unwrap_or(&self.path)).map_err(|e| read_error(&self.path, e))
+    pub fn is_file(&self) -> bool {
+        self.spool.is_none()
+    }
+
+    /// The bytes as they lie on the disk; refused if they are others than at first.
+    pub fn bytes(&self) -> Result<Extent, LogError> {
+        if let Some(spool) = &self.spool {
+            return Ok(spool.clone());
+        }
+        let file = File::open(&self.path).map_err(|e| read_error(&self.path, e))?;
+        let found = file.metadata().map_err(|e| read_error(&self.path, e))?;
+        let bytes = Extent::new(file, self.size);
+        let same = match found.len().cmp(&self.size) {
+            Ordering::Less => false,
+            Ordering::Equal => found.modified().ok() == self.changed,
+            // A log that is being written: what it had at first were whole lines.
+            Ordering::Greater => self.packed == Packed::No && self.ends_a_line(&bytes)?,
+        };
+        if same { Ok(bytes) } else { Err(LogError::Changed { path: self.path.clone() }) }
+    }
+
+    fn ends_a_line(&self, bytes: &Extent) -> Result<bool, LogError> {
+        let mut last = [0];
+        let read = bytes.reading(self.size.saturating_sub(1)).read(&mut last);
+        Ok(read.map_err(|e| read_error(&self.path, e))? == 0 || last == *b"\n")
     }
 
     /// The text in it, unpacked where it is compressed; `read` counts the bytes of the file.
     pub fn text(&self, read: Arc<AtomicU64>) -> Result<Box<dyn Read + Send>, LogError> {
-        let counted = Counted { inner: self.file()?, read };
-        Ok(match self.gzip {
-            true => Box::new(MultiGzDecoder::new(BufReader::with_capacity(BUFFER, counted))),
-            false => Box::new(counted),
+        let counted = Counted { inner: self.bytes()?.reading(0), read };
+        Ok(match self.packed {
+            Packed::Gzip => Box::new(MultiGzDecoder::new(BufReader::with_capacity(BUFFER, counted))),
+            Packed::Zstd => {
+                let inner = BufReader::with_capacity(BUFFER, counted);
+                let decoder = zstd::stream::read::Decoder::with_buffer(inner);
+                Box::new(decoder.map_err(|e| read_error(&self.path, e))?)
+            }
+            Packed::No | Packed::Never => Box::new(counted),
         })
     }
 
@@ -61,7 +130,7 @@ impl Source {
     }
 
     /// The first bytes of the text.
-    fn beginning(&self) -> Result<Vec<u8>, LogError> {
+    pub fn beginning(&self) -> Result<Vec<u8>, LogError> {
         let mut start = Vec::new();
         let text = self.text(Arc::default())?;
         text.take(1 << 16).read_to_end(&mut start).map_err(|e| read_error(&self.path, e))?;
@@ -70,7 +139,7 @@ impl Source {
 
     fn format(&self) -> Result<Format, LogError> {
         let name = self.path.file_name().unwrap_or(self.path.as_os_str()).to_string_lossy().to_ascii_lowercase();
-        let name = name.strip_suffix(".gz").unwrap_or(&name);
+        let name = unpacked(&name);
         let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending);
         match ending {
             "csv" => Ok(Format::Csv),
@@ -112,28 +181,37 @@ fn read_error(path: &Path, source: io::Error) -> LogError {
     LogError::File(FileError::Read { path: path.to_path_buf(), source })
 }
 
-/// A copy of what comes through standard input or another pipe; none for a file.
-fn spooled(path: &Path) -> io::Result<Option<TempPath>> {
+/// A copy of what comes through standard input or another pipe; none for a file. The copy has no name, so that nothing
+/// is left of it however the process ends.
+fn spooled(path: &Path) -> Result<Option<Extent>, LogError> {
+    let failed = |e| read_error(path, e);
     let mut pipe: Box<dyn Read> = match path.as_os_str() == "-" {
         true => Box::new(io::stdin().lock()),
-        false if fs::metadata(path)?.is_file() => return Ok(None),
-        false => Box::new(File::open(path)?),
+        false if fs::metadata(path).map_err(failed)?.is_file() => return Ok(None),
+        false => Box::new(File::open(path).map_err(failed)?),
     };
-    let mut file = tempfile::Builder::new().prefix("neuralcb-").suffix(".log").tempfile()?;
-    io::copy(&mut pipe, &mut file)?;
-    Ok(Some(file.into_temp_path()))
+    let mut start = Vec::new();
+    (&mut pipe).take(BUFFER as u64).read_to_end(&mut start).map_err(failed)?;
+    // Before it fills the disk: a device such as /dev/zero has no end.
+    if Packed::of(&start[..start.len().min(4)]) == Packed::No && start.contains(&0) {
+        return Err(LogError::NoText { path: path.to_path_buf() });
+    }
+    let mut file = tempfile::tempfile().map_err(failed)?;
+    file.write_all(&start).map_err(failed)?;
+    let size = start.len() as u64 + io::copy(&mut pipe, &mut file).map_err(failed)?;
+    Ok(Some(Extent::new(file, size)))
 }
 
 /// Counts the bytes that pass.
 struct Counted {
-    inner: File,
+    inner: Reading,
     read: Arc<AtomicU64>,
 }
 
 impl Read for Counted {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let n = self.inner.read(buffer)?;
-        self.read.fetch_add(n as u64, Ordering::Relaxed);
+        self.read.fetch_add(n as u64, atomic::Ordering::Relaxed);
         Ok(n)
     }
 }
@@ -160,12 +238,12 @@ impl Sources {
                 files.push(Source::new(&log)?);
                 continue;
             }
-            let found = files_of(path)?;
+            let found = files_of(path, &Vec::new())?;
             if found.is_empty() {
                 return Err(LogError::NoFiles { path: path.clone() });
             }
-            for file in &found {
-                files.push(Source::new(file)?);
+            for (file, partition) in found {
+                files.push(Source { partition, ..Source::new(&file)? });
             }
         }
         let Some(first) = files.first() else { return Err(LogError::NoFiles { path: PathBuf::new() }) };
@@ -195,7 +273,7 @@ impl Sources {
         let mut hash = Sha256::new();
         let mut buffer = vec![0; BUFFER];
         for source in &self.files {
-            let mut file = source.file()?;
+            let mut file = source.bytes()?.reading(0);
             loop {
                 match file.read(&mut buffer).map_err(|e| read_error(&source.path, e))? {
                     0 => break,
@@ -207,17 +285,34 @@ impl Sources {
     }
 }
 
-/// The files of a folder that can be logs: visible, with an ending that names a format.
-fn files_of(folder: &Path) -> Result<Vec<PathBuf>, LogError> {
+/// A name without the ending of its compression.
+fn unpacked(name: &str) -> &str {
+    name.strip_suffix(".gz").or_else(|| name.strip_suffix(".zst")).unwrap_or(name)
+}
+
+/// The files of a folder that can be logs: visible, with an ending that names a format. Where it has none, those of its
+/// folders `key=value`.
+fn files_of(folder: &Path, above: &Partition) -> Result<Vec<(PathBuf, Partition)>, LogError> {
     let entries = fs::read_dir(folder).and_then(|entries| entries.collect::<io::Result<Vec<_>>>());
-    let mut files: Vec<PathBuf> =
+    let mut all: Vec<PathBuf> =
         entries.map_err(|e| read_error(folder, e))?.into_iter().map(|entry| entry.path()).collect();
-    files.retain(|path| {
+    all.sort();
+    let is_log = |path: &&PathBuf| {
         let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
-        let ending = name.strip_suffix(".gz").unwrap_or(&name).rsplit('.').next().unwrap_or_default().to_string();
+        let ending = unpacked(&name).rsplit('.').next().unwrap_or_default().to_string();
         let known = ["csv", "tsv", "jsonl", "ndjson", "json", "dsjson", "parquet"].contains(&ending.as_str());
         known && !name.starts_with(['.', '_']) && path.is_file()
-    });
-    files.sort();
-    Ok(files)
+    };
+    let files: Vec<_> = all.iter().filter(is_log).map(|path| (path.clone(), above.clone())).collect();
+    if !files.is_empty() {
+        return Ok(files);
+    }
+    let mut below = Vec::new();
+    for path in all.iter().filter(|path| path.is_dir()) {
+        if let Some(pair) = partition::of_folder(path) {
+            let partition: Partition = above.iter().cloned().chain([pair]).collect();
+            below.extend(files_of(path, &partition)?);
+        }
+    }
+    Ok(below)
 }

@@ -126,7 +126,7 @@ impl Cells {
         }
     }
 
-    fn push_from(&mut self, other: &Cells, row: usize) {
+    pub fn push_from(&mut self, other: &Cells, row: usize) {
         match (self, other) {
             (Cells::Numbers(to), Cells::Numbers(from)) => to.push(from[row]),
             (Cells::Words(to), Cells::Words(from)) => to.push_from(from, row),
@@ -220,7 +220,9 @@ pub(crate) fn push_text(cells: &mut Cells, column: &Column, text: &[u8]) -> Opti
             match (value, column.part) {
                 (Some(_), _) => None,
                 (None, _) if column.how == How::Truth => refuse("true or false", ""),
-                (None, Part::Shared | Part::PerAction) => refuse("a number", "or make it a category by `kinds`"),
+                (None, Part::Shared | Part::PerAction) => {
+                    refuse("a number", "or make it a category by `kinds` (--categories)")
+                }
                 (None, _) => refuse("a number", ""),
             }
         }

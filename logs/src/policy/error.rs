@@ -19,11 +19,13 @@ pub enum PolicyError {
     /// The library refused settings or arrays.
     #[error(transparent)]
     Library(#[from] neuralcb::Error),
-    /// Not a policy file, or not a whole one.
-    #[error("`{path}` is not a whole policy file: {reason}")]
+    /// Not a policy file or checkpoint, or not a whole one.
+    #[error("`{path}` is not a whole {kind} file: {reason}")]
     Damaged {
         /// The file in question.
         path: PathBuf,
+        /// What it should be.
+        kind: &'static str,
         /// What is wrong with it.
         reason: String,
     },
@@ -91,6 +93,34 @@ pub enum PolicyError {
         want: &'static str,
         /// What was found.
         got: f64,
+    },
+    /// More memory than there is.
+    #[error("{what} needs {need} of memory, and {free} are free: {cure}")]
+    Memory {
+        /// What needs it.
+        what: &'static str,
+        /// How much.
+        need: String,
+        /// What is free.
+        free: String,
+        /// What to do.
+        cure: &'static str,
+    },
+    /// A policy with numbers that no file holds.
+    #[error("the policy's description cannot be written so that it is read again: {reason}")]
+    Unwritable {
+        /// The reader's reason.
+        reason: String,
+    },
+    /// A policy whose file could not be read again.
+    #[error("the policy's description would take {got} bytes of its file, and at most {most} can be read: {cure}")]
+    TooLarge {
+        /// Its length.
+        got: usize,
+        /// The longest.
+        most: usize,
+        /// What to do.
+        cure: &'static str,
     },
     /// Too little to learn from.
     #[error("the log has {rounds} rounds, and {what} needs at least {least}")]

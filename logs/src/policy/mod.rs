@@ -10,6 +10,7 @@ mod method;
 mod recipe;
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use neuralcb::archive::{Archive, Array, Keep};
@@ -192,11 +193,23 @@ impl Policy {
     }
 }
 
+/// Rounds with at most so many pairs are estimated at a time, unless one round has more.
+const PAIRS: usize = 1 << 22;
+
+/// The rounds of some contexts, in pieces whose estimates have room.
+pub(crate) fn pieces(contexts: &Contexts) -> impl Iterator<Item = Range<usize>> {
+    let n = contexts.n_rounds();
+    let per_round = contexts.n_pairs().div_ceil(n.max(1)).max(1);
+    let step = (PAIRS / per_round).max(1);
+    (0..n).step_by(step).map(move |first| first..(first + step).min(n))
+}
+
 pub(crate) fn check_beta(beta: f64) -> Result<(), Error> {
-    if beta.is_finite() && beta >= 0.0 {
+    // Beyond it the widths alone would decide.
+    if (0.0..=1e30).contains(&beta) {
         return Ok(());
     }
-    Err(Error::Param { name: "beta", range: "a finite number >= 0", got: beta })
+    Err(Error::Param { name: "beta", range: "a number from 0 to 1e30", got: beta })
 }
 
 /// Refuses settings that claim more numbers than a file holds.

@@ -2,13 +2,15 @@
 
 use neuralcb::Contexts;
 
-use crate::log::{Block, Preparation};
+use crate::log::{Block, Place, Preparation};
 use crate::policy::Decisions;
 
-/// A block with what a policy decided.
+/// Rounds of a block with what a policy decided.
 pub(super) struct Rows<'a> {
     pub preparation: &'a Preparation,
     pub block: &'a Block,
+    /// The block's number of the first of them.
+    pub first: usize,
     pub contexts: &'a Contexts,
     pub decisions: &'a Decisions,
     pub beta: Option<f64>,
@@ -24,12 +26,17 @@ pub(super) struct Explained {
 
 impl Rows<'_> {
     pub fn len(&self) -> usize {
-        self.block.n_rounds()
+        self.contexts.n_rounds()
+    }
+
+    /// Where a round stands.
+    pub fn place(&self, round: usize) -> Place {
+        self.block.places[self.first + round]
     }
 
     /// The name of the chosen action of a round.
     pub fn name(&self, round: usize) -> Option<&str> {
-        Some(self.preparation.action_name(self.block, round, self.action(round)?))
+        Some(self.preparation.action_name(self.block, self.first + round, self.action(round)?))
     }
 
     /// The chosen action of a round.

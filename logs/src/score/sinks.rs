@@ -125,7 +125,7 @@ impl<'a> Kind<'a> {
 fn write_csv(to: &mut csv::Writer<Out<'_>>, columns: &Columns, rows: &Rows<'_>) -> io::Result<()> {
     let mut number = String::new();
     for t in 0..rows.len() {
-        let place = rows.block.places[t];
+        let place = rows.place(t);
         if let Some(files) = &columns.files {
             to.write_field(&files[place.file as usize])?;
         }
@@ -152,7 +152,7 @@ fn write_csv(to: &mut csv::Writer<Out<'_>>, columns: &Columns, rows: &Rows<'_>) 
 
 fn write_json(to: &mut Out<'_>, columns: &Columns, rows: &Rows<'_>) -> io::Result<()> {
     for t in 0..rows.len() {
-        let (place, mut row) = (rows.block.places[t], Map::new());
+        let (place, mut row) = (rows.place(t), Map::new());
         if let Some(files) = &columns.files {
             row.insert("file".into(), Value::from(files[place.file as usize].as_str()));
         }
@@ -176,11 +176,11 @@ fn write_json(to: &mut Out<'_>, columns: &Columns, rows: &Rows<'_>) -> io::Resul
 
 fn arrays(columns: &Columns, rows: &Rows<'_>) -> Vec<ArrayRef> {
     let (n, mut arrays): (usize, Vec<ArrayRef>) = (rows.len(), Vec::new());
-    let places = &rows.block.places;
+    let places = || (0..n).map(|t| rows.place(t));
     if let Some(files) = &columns.files {
-        arrays.push(Arc::new(StringArray::from_iter_values(places.iter().map(|p| &files[p.file as usize]))));
+        arrays.push(Arc::new(StringArray::from_iter_values(places().map(|p| &files[p.file as usize]))));
     }
-    arrays.push(Arc::new(UInt64Array::from_iter_values(places.iter().map(|p| p.line))));
+    arrays.push(Arc::new(UInt64Array::from_iter_values(places().map(|p| p.line))));
     arrays.push(Arc::new((0..n).map(|t| rows.name(t)).collect::<StringArray>()));
     if columns.explain {
         for a in 0..columns.actions.len() {

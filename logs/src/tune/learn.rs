@@ -10,6 +10,7 @@ use neuralcb::{LoggedData, Seed};
 use super::candidates::{Candidate, Tried};
 use super::parts::summarise;
 use crate::log::{LogSummary, Preparation, ReadLog};
+use crate::memory;
 use crate::policy::{Algorithm, Method, Origin, Policy, PolicyError, Recipe};
 use crate::train::{arrays, describe, fit_clone, observe};
 use neuralcb::archive::Keep;
@@ -39,8 +40,8 @@ impl Source<'_> {
         let seed = Seed::new(recipe.seed);
         let arrays = match &method {
             Method::Model { config, scale, .. } => {
-                let mut learner = config.learner(self.preparation.layout(), seed)?;
-                observe(learner.as_mut(), rounds, *scale, &|| self.log.go_on())?;
+                let mut learner = memory::learner(config, self.preparation.layout(), seed)?;
+                observe(learner.as_mut(), rounds, *scale, &mut |_| self.log.go_on())?;
                 arrays(learner.as_mut(), Keep::Policy)?
             }
             Method::Clone { config, rewarded } => fit_clone(config, *rewarded, rounds, seed)?,
@@ -59,8 +60,9 @@ impl Source<'_> {
     ) -> Result<Vec<(Recipe, Tried)>, PolicyError> {
         let (recipe, contexts) = (&candidate.recipe, judge.rounds.contexts());
         if let (Method::Model { config, scale, .. }, _) = self.method(recipe, learn)? {
-            let mut learner = config.learner(self.preparation.layout(), Seed::new(recipe.seed))?;
-            observe(learner.as_mut(), learn, scale, &|| self.log.go_on())?;
+            let mut learner = memory::learner(&config, self.preparation.layout(), Seed::new(recipe.seed))?;
+            memory::check(contexts.n_pairs() as u128 * 16, "judging candidates", "hold out fewer rounds (--choose)")?;
+            observe(learner.as_mut(), learn, scale, &mut |_| self.log.go_on())?;
             let estimates = learner.model()?.estimate(contexts)?;
             let at = |&beta: &f64| {
                 let recipe = Recipe { beta: Some(Rule::Fixed(beta)), ..recipe.clone() };
@@ -68,7 +70,11 @@ impl Source<'_> {
                 let tried = judge.of(&recipe, Some(beta), &choices)?;
                 Ok((recipe, tried))
             };
-            return candidate.betas.iter().map(at).collect();
+            // Whose numbers have left their range is no candidate.
+            let lost = |tried: &Result<_, PolicyError>| {
+                matches!(tried, Err(PolicyError::Library(neuralcb::Error::Estimate { .. })))
+            };
+            return candidate.betas.iter().map(at).filter(|tried| !lost(tried)).collect();
         }
         let decisions = self.policy(recipe, learn)?.decide(contexts)?;
         let of = |choices: Choices| Ok((recipe.clone(), judge.of(recipe, None, &choices)?));

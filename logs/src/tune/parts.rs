@@ -52,6 +52,7 @@ pub(super) fn summarise(rounds: &LoggedData, preparation: &Preparation, skipped:
     LogSummary {
         rounds: rounds.n_rounds() as u64,
         skipped,
+        grouped: Vec::new(),
         mean_reward: mean,
         reward_deviation: (squares / n).sqrt(),
         min_reward,

@@ -1,6 +1,6 @@
 //! Fitting a preparation: one reading of the log, in memory that does not grow with it.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -14,6 +14,9 @@ use crate::log::schema::{Feature, Kind};
 
 /// The most actions that are told apart.
 const MAX_ACTIONS: usize = 1 << 20;
+
+/// The most different words of a column that are counted.
+const MAX_WORDS: usize = 1 << 20;
 
 /// What a log holds, as far as one reading tells.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -34,6 +37,20 @@ pub struct LogSummary {
     pub actions: Vec<ActionSummary>,
     /// The propensities, where the log has them.
     pub propensities: Option<PropensitySummary>,
+    /// Categories of more words than are told apart.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub grouped: Vec<Grouped>,
+}
+
+/// A category of which only the words seen most often have places of their own; the others are as words never seen.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Grouped {
+    /// The column.
+    pub column: String,
+    /// Words with a place.
+    pub kept: u64,
+    /// Different words.
+    pub words: u64,
 }
 
 impl LogSummary {
@@ -93,28 +110,30 @@ pub struct PropensitySummary {
 /// What has been seen of a feature.
 enum Seen {
     Numbers(Moments),
-    Words(BTreeSet<String>),
+    /// In how many rows each stands.
+    Words(HashMap<String, u64>),
 }
 
 impl Seen {
     fn new(feature: &Feature) -> Seen {
         match feature.kind {
             Kind::Number | Kind::Boolean => Seen::Numbers(Moments::default()),
-            Kind::Category => Seen::Words(BTreeSet::new()),
+            Kind::Category => Seen::Words(HashMap::new()),
         }
     }
 
-    fn add(&mut self, values: &Values, feature: &Feature, max: usize) -> Result<(), LogError> {
+    fn add(&mut self, values: &Values, feature: &Feature) -> Result<(), LogError> {
         match (self, values) {
             (Seen::Numbers(moments), Values::Numbers(numbers)) => moments.add(numbers),
             (Seen::Words(words), Values::Categories(categories)) => {
-                for name in used(categories) {
-                    if !words.contains(name) {
-                        words.insert(name.to_string());
+                for (name, count) in used(categories) {
+                    match words.get_mut(name) {
+                        Some(known) => *known += count,
+                        None => drop(words.insert(name.to_string(), count)),
                     }
                 }
-                if words.len() > max {
-                    return Err(LogError::TooManyCategories { name: feature.name.clone(), max });
+                if words.len() > MAX_WORDS {
+                    return Err(LogError::TooManyCategories { name: feature.name.clone(), max: MAX_WORDS });
                 }
             }
             _ => unreachable!("a block holds what its schema says"),
@@ -124,7 +143,7 @@ impl Seen {
 
     fn encoder(self, feature: &Feature, config: &PreparationConfig) -> Encoder {
         match self {
-            Seen::Words(words) => Encoder::Category { words: words.into_iter().collect() },
+            Seen::Words(words) => Encoder::Category { words: commonest(words, config.max_categories) },
             Seen::Numbers(moments) if feature.kind == Kind::Boolean => Encoder::Boolean { mean: moments.mean() },
             Seen::Numbers(moments) => {
                 let scale = if config.standardise { moments.deviation() } else { 1.0 };
@@ -134,11 +153,20 @@ impl Seen {
     }
 }
 
-/// The names that stand somewhere, each once.
-fn used(categories: &Categories) -> impl Iterator<Item = &str> {
-    let mut used = vec![false; categories.names.len()];
-    categories.codes.iter().filter(|&&code| code != Categories::ABSENT).for_each(|&code| used[code as usize] = true);
-    categories.names.iter().zip(used).filter(|(_, used)| *used).map(|(name, _)| name.as_str())
+/// The names that stand somewhere, and how often.
+fn used(categories: &Categories) -> impl Iterator<Item = (&str, u64)> {
+    let mut used = vec![0; categories.names.len()];
+    categories.codes.iter().filter(|&&code| code != Categories::ABSENT).for_each(|&code| used[code as usize] += 1);
+    categories.names.iter().zip(used).filter(|(_, n)| *n > 0).map(|(name, n)| (name.as_str(), n))
+}
+
+/// The words seen most often, in rising order; of equally many the earlier in that order.
+fn commonest(words: HashMap<String, u64>, max: usize) -> Vec<String> {
+    let mut words: Vec<(String, u64)> = words.into_iter().collect();
+    words.sort_by(|(a, n), (b, m)| m.cmp(n).then_with(|| a.cmp(b)));
+    let mut words: Vec<String> = words.into_iter().take(max).map(|(word, _)| word).collect();
+    words.sort_unstable();
+    words
 }
 
 #[derive(Default)]
@@ -168,7 +196,7 @@ impl Preparation {
             seen.par_iter_mut()
                 .zip(columns)
                 .zip(&features)
-                .try_for_each(|((seen, values), feature)| seen.add(values, feature, config.max_categories))?;
+                .try_for_each(|((seen, values), feature)| seen.add(values, feature))?;
             tally(&block, &mut actions)?;
             rewards.add(block.rewards.as_deref().unwrap_or_default());
             propensities.add(block.propensities.as_deref().unwrap_or_default());
@@ -184,8 +212,21 @@ impl Preparation {
         let mut names: Vec<String> = actions.keys().cloned().collect();
         let numeric = all_integers(&names);
         names.sort_by(|a, b| action_order(numeric, a, b));
-        let mut encoders: Vec<Encoder> =
-            seen.into_iter().zip(&features).map(|(seen, feature)| seen.encoder(feature, config)).collect();
+        let mut grouped = Vec::new();
+        let mut encoders = Vec::with_capacity(features.len());
+        for (seen, feature) in seen.into_iter().zip(&features) {
+            if let Seen::Words(words) = &seen
+                && words.len() > config.max_categories
+            {
+                let (kept, words) = (config.max_categories as u64, words.len() as u64);
+                grouped.push(Grouped { column: feature.name.clone(), kept, words });
+            }
+            let encoder = seen.encoder(feature, config);
+            if !encoder.fits(feature) {
+                return Err(LogError::TooLarge { column: feature.name.clone() });
+            }
+            encoders.push(encoder);
+        }
         let per_action = encoders.split_off(schema.shared.len());
         let preparation = Preparation {
             config: config.clone(),
@@ -216,7 +257,13 @@ impl Preparation {
                 max: propensities.max,
                 mean: propensities.mean(),
             }),
+            grouped,
         };
+        let means = summary.actions.iter().filter_map(|action| action.mean_reward);
+        if ![summary.mean_reward, summary.reward_deviation].into_iter().chain(means).all(f64::is_finite) {
+            let column = schema.roles.reward.clone().unwrap_or_else(|| "reward".to_string());
+            return Err(LogError::TooLarge { column });
+        }
         Ok((preparation, summary))
     }
 }
@@ -224,7 +271,7 @@ impl Preparation {
 /// Counts the actions that were chosen, and notes those that were offered.
 fn tally(block: &Block, actions: &mut HashMap<String, Tally>) -> Result<(), LogError> {
     if let Offered::Listed { actions: offered, .. } = &block.offered {
-        for name in used(offered) {
+        for (name, _) in used(offered) {
             if !actions.contains_key(name) {
                 actions.insert(name.to_string(), Tally::default());
             }

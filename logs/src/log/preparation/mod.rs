@@ -10,6 +10,7 @@
 //! round has one x, placed in the action's block.
 
 mod apply;
+mod doubts;
 mod fit;
 mod moments;
 
@@ -21,7 +22,7 @@ use thiserror::Error;
 
 use super::schema::{Feature, Kind, Schema};
 pub use apply::Unseen;
-pub use fit::{ActionSummary, LogSummary, PropensitySummary};
+pub use fit::{ActionSummary, Grouped, LogSummary, PropensitySummary};
 
 /// How features are prepared.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -33,7 +34,8 @@ pub struct PreparationConfig {
     pub intercept: bool,
     /// Whether each row is scaled to length 1. Default true.
     pub unit_norm: bool,
-    /// The most words of a category. Default 1000.
+    /// The most words of a category that have places of their own, those seen most often; the others are all zeros, as a
+    /// word unseen in training. Default 1000.
     pub max_categories: usize,
 }
 
