@@ -75,8 +75,8 @@ pub struct Args {
     #[arg(long, default_value_t = ServiceConfig::default().max_actions)]
     max_actions: usize,
     /// The most connections at a time
-    #[arg(long, default_value_t = Limits::default().max_connections, value_parser = clap::value_parser!(u32).range(1..).map(|n| n as usize))]
-    max_connections: usize,
+    #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..))]
+    max_connections: u32,
     /// Time for the head of a request, and between two requests of a connection
     #[arg(long, default_value = "30s", value_parser = args::time)]
     head_time: Duration,
@@ -109,7 +109,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         limits: Limits {
             max_body: args.max_body,
             max_policy: args.max_policy,
-            max_connections: args.max_connections,
+            max_connections: args.max_connections as usize,
             head_time: args.head_time,
             body_time: args.body_time,
             ..Limits::default()

@@ -25,11 +25,17 @@ fn shop(folder: &Path, n: usize) {
         let city = ["Rome", "Oslo", "Lima"][i % 3];
         let chosen = i % 2;
         let reward = f64::from(u8::from((hour > 12) == (chosen == 1)));
-        lines += &format!(
-            r#"{{"context":{{"hour":{hour},"mobile":{mobile},"place":{{"city":"{city}"}}}},"actions":[{{"id":"news","features":{{"length":{}.5,"kind":"text"}}}},{{"id":"sport","features":{{"length":{},"kind":"film"}}}}],"chosen":{chosen},"reward":{reward},"propensity":0.5}}"#,
-            i % 7,
-            i % 5,
-        );
+        let line = json!({
+            "context": {"hour": hour, "mobile": mobile, "place": {"city": city}},
+            "actions": [
+                {"id": "news", "features": {"length": (i % 7) as f64 + 0.5, "kind": "text"}},
+                {"id": "sport", "features": {"length": i % 5, "kind": "film"}},
+            ],
+            "chosen": chosen,
+            "reward": reward,
+            "propensity": 0.5,
+        });
+        lines += &line.to_string();
         lines.push('\n');
     }
     fs::write(folder.join("shop.jsonl"), lines).unwrap();
@@ -95,8 +101,9 @@ fn the_vocabulary_of_the_retired_service_is_served() {
     let server = Server::start(f, "policy.safetensors --data data --explore epsilon=0.2");
     let mut client = server.client();
     let body = r#"{"contextFeatures":[{"hour":9},{"mobile":true,"place":{"city":"Rome"}}],
-        "actions":[{"id":"news","features":[{"length":3},{"kind":"text"}]},{"id":"sport","features":[{"length":2,"kind":"film"}]},
-        {"id":"ads","features":[{"length":2,"kind":"film"}]}],"excludedActions":["ads"],"eventId":"75269AD0/1","deferActivation":true}"#;
+        "actions":[{"id":"news","features":[{"length":3},{"kind":"text"}]},
+        {"id":"sport","features":[{"length":2,"kind":"film"}]},{"id":"ads","features":[{"length":2,"kind":"film"}]}],
+        "excludedActions":["ads"],"eventId":"75269AD0/1","deferActivation":true}"#;
     let (status, first) = client.post("/personalizer/v1.0/rank", body);
     assert_eq!((status, &first["eventId"]), (201, &json!("75269AD0/1")), "{first}");
     let ranking = first["ranking"].as_array().unwrap();

@@ -92,7 +92,8 @@ fn the_order_of_folders_and_segments_does_not_matter() {
         serde_json::from_str(&done(f, &args)).unwrap()
     };
     let counts = join("one two", "a.jsonl", "--aggregate sum");
-    let expected = json!({"rows": 57, "rewarded": 42, "open": 0, "inactive": 3, "repeated": 1, "contradicted": 0, "late": 3, "unknown": 1, "growing": 0});
+    let expected = json!({"rows": 57, "rewarded": 42, "open": 0, "inactive": 3,
+        "repeated": 1, "contradicted": 0, "late": 3, "unknown": 1, "growing": 0});
     assert_eq!(counts, expected);
     join("two one", "b.jsonl", "--aggregate sum --memory-mib 1");
     assert_eq!(fs::read(f.join("a.jsonl")).unwrap(), fs::read(f.join("b.jsonl")).unwrap());

@@ -99,7 +99,8 @@ impl RankRequest {
                 }
                 _ => {
                     return Err(DecideError::request(format!(
-                        "`{place}` is not known: use eventId, contextFeatures, actions, excludedActions, deferActivation, beta"
+                        "`{place}` is not known: use eventId, contextFeatures, actions, excludedActions, \
+                         deferActivation, beta"
                     )));
                 }
             }

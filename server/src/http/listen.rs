@@ -125,7 +125,7 @@ where
     tokio::pin!(connection);
     tokio::select! {
         _ = connection.as_mut() => {}
-        _ = stopped.wait_for(|stopped| *stopped) => {
+        () = async { drop(stopped.wait_for(|stopped| *stopped).await) } => {
             connection.as_mut().graceful_shutdown();
             let _ = connection.await;
         }
@@ -148,7 +148,8 @@ async fn guarded(app: Arc<App>, request: Request<Incoming>) -> Answer {
 
 /// Tells a caller that there are too many.
 async fn turn_away(mut stream: TcpStream) {
-    let body = r#"{"error":{"code":"ServiceUnavailable","message":"too many connections: close some, or raise --max-connections"}}"#;
+    let message = "too many connections: close some, or raise --max-connections";
+    let body = format!(r#"{{"error":{{"code":"ServiceUnavailable","message":"{message}"}}}}"#);
     let head =
         "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\nconnection: close\r\nretry-after: 1";
     let answer = format!("{head}\r\ncontent-length: {}\r\n\r\n{body}", body.len());

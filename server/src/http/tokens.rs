@@ -47,7 +47,8 @@ pub enum TokenError {
     },
     /// A line that is no token.
     #[error(
-        "`{path}`, line {line}: must be a right (rank, read or admin) and a token of at least {SHORTEST} characters without spaces"
+        "`{path}`, line {line}: must be a right (rank, read or admin) and a token of at least {SHORTEST} characters \
+         without spaces"
     )]
     Line {
         /// The file.

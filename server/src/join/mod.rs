@@ -2,8 +2,8 @@
 //!
 //! Records are sorted by event on the disk, whatever their number, then each event becomes a row or is left out:
 //!
-//! * the reward is the aggregate of those that came within the window after the decision (where it was deferred: after its
-//!   activation), or the default;
+//! * the reward is the aggregate of those that came within the window after the decision (where it was deferred: after
+//!   its activation), or the default;
 //! * rewards that came later, or for no known decision, go to a side file;
 //! * an event whose window is still open is left for a later run; a deferred one that was never activated is left out;
 //! * of a decision that was logged twice the first counts; rewards of one `rewardId` count once.

@@ -63,7 +63,8 @@ pub enum JournalError {
     },
     /// A closed segment whose bytes have changed since.
     #[error(
-        "`{path}` is damaged at byte {at}: {reason}; restore it from a copy, or move it out of the folder to do without it"
+        "`{path}` is damaged at byte {at}: {reason}; restore it from a copy, or move it out of the folder to do without \
+         it"
     )]
     Damaged {
         /// The file.

@@ -208,7 +208,8 @@ impl Service {
                 let sum = given.as_ref().map_or(0.0, |given| given.iter().sum::<f64>());
                 given.filter(|_| (sum - 1.0).abs() <= 1e-6).ok_or_else(|| {
                     DecideError::request(
-                        "in logging mode every action that is not excluded needs a `probability`, and they must sum to 1",
+                        "in logging mode every action that is not excluded needs a `probability`, and they must \
+                         sum to 1",
                     )
                 })
             }
