@@ -1,6 +1,7 @@
 //! Arguments that more than one subcommand takes.
 
 use std::path::Path;
+use std::time::Duration;
 
 use neuralcb::policy::{BehaviourConfig, LinUcbConfig};
 use neuralcb::theory::Rule;
@@ -69,4 +70,19 @@ pub fn behaviour(text: &str) -> Result<BehaviourConfig, String> {
         "table" => read_policy_table(Path::new(value)).map(BehaviourConfig::Table).map_err(|e| e.to_string()),
         _ => Err(format!("must be {BEHAVIOURS}")),
     }
+}
+
+/// A time such as `500ms`, `30s`, `10m`, `2h` or `7d`.
+pub fn time(text: &str) -> Result<Duration, String> {
+    let at = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let unit = match &text[at..] {
+        "ms" => 0.001,
+        "s" => 1.0,
+        "m" => 60.0,
+        "h" => 3600.0,
+        "d" => 86400.0,
+        _ => return Err("must be a number and a unit, such as 500ms, 30s, 10m, 2h or 7d".to_owned()),
+    };
+    let number = text[..at].parse::<f64>().map_err(|_| "must begin with a number".to_owned())?;
+    Duration::try_from_secs_f64(number * unit).map_err(|_| "must be shorter".to_owned())
 }

@@ -7,6 +7,8 @@ use indicatif::{ProgressBar, ProgressStyle};
 use neuralcb_bench::{JOBS, Job, Measured, Report, check_folder, export, job, measure, stages};
 use neuralcb_logs::OutDir;
 
+use crate::out;
+
 #[derive(clap::Args)]
 pub struct Args {
     /// Print everything as JSON

@@ -6,6 +6,8 @@ use indicatif::{ProgressBar, ProgressStyle};
 use neuralcb_logs::datasets::{Arrival, Preparation, RealData, Source, cache_dir, fetch};
 use serde_json::json;
 
+use crate::out;
+
 #[derive(clap::Args)]
 pub struct Args {
     #[command(subcommand)]

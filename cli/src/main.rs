@@ -5,15 +5,18 @@
 
 mod args;
 mod bench;
+mod client;
 mod data;
 mod diagnose;
 mod evaluate;
 mod gate;
+mod join;
 mod log_args;
 mod out;
 mod report;
 mod reproduce;
 mod score;
+mod serve;
 mod show;
 mod simulate;
 mod theory;
@@ -48,6 +51,10 @@ enum Command {
     Show(show::Args),
     /// Let a policy decide on raw records
     Score(Box<score::Args>),
+    /// Let policies decide live over HTTP, and log every decision and reward
+    Serve(Box<serve::Args>),
+    /// Join the decisions of a served policy with their rewards, into a log to learn from
+    Join(join::Args),
     /// Run an experiment of the paper: tables, figures and a report from one command
     Reproduce(Box<reproduce::Args>),
     /// Make tables, figures and report from the finished runs of a folder
@@ -91,6 +98,8 @@ fn main() -> ExitCode {
         Command::Gate(args) => gate::run(&args),
         Command::Show(args) => show::run(&args),
         Command::Score(args) => score::run(&args),
+        Command::Serve(args) => serve::run(*args),
+        Command::Join(args) => join::run(&args),
         Command::Reproduce(args) => reproduce::run(&args),
         Command::Report(args) => report::run(&args),
         Command::Simulate(args) => simulate::run(&args),

@@ -11,6 +11,8 @@ use neuralcb_experiments::{
 };
 use neuralcb_logs::{FileError, OutDir};
 
+use crate::out;
+
 #[derive(clap::Args)]
 pub struct Args {
     /// A folder that `neuralcb reproduce` has written to

@@ -9,7 +9,9 @@ use neuralcb_logs::datasets::cache_dir;
 use neuralcb_logs::log::write_parquet;
 use neuralcb_logs::{atomic, write_log};
 
-use crate::{args, out};
+use crate::args;
+use crate::client::{self, Traffic};
+use crate::out::stream;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -31,23 +33,38 @@ pub struct Args {
     #[arg(long, default_value = "paper", value_parser = args::preset)]
     preset: Preset,
     /// The file to write: CSV, or Parquet where the name ends with .parquet; `-` for CSV on standard output
-    #[arg(long)]
-    out: PathBuf,
+    #[arg(long, required_unless_present = "client")]
+    out: Option<PathBuf>,
+    /// Instead of writing a log: ask a server, such as http://127.0.0.1:8080, for every decision and send it the rewards
+    #[arg(long, value_name = "URL", conflicts_with = "out")]
+    client: Option<String>,
+    #[command(flatten)]
+    traffic: Traffic,
 }
 
 pub fn run(args: &Args) -> anyhow::Result<()> {
-    let log = simulate(args)?;
-    if args.out.as_os_str() == "-" {
-        return out::stream(|to| write_log(&log, to));
+    if let Some(url) = &args.client {
+        let bandit = settings(args)?.problems().remove(0).bandit(&Library::new(cache_dir()), args.seed)?;
+        return client::run(url, bandit.as_ref(), args.n, args.seed, &args.traffic);
     }
-    let parquet = args.out.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("parquet"));
-    atomic::write_with(&args.out, |to| if parquet { write_parquet(&log, to) } else { write_log(&log, to) })?;
+    let out = args.out.as_deref().expect("clap asks for it");
+    let log = simulate(args)?;
+    if out.as_os_str() == "-" {
+        return stream(|to| write_log(&log, to));
+    }
+    let parquet = out.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("parquet"));
+    atomic::write_with(out, |to| if parquet { write_parquet(&log, to) } else { write_log(&log, to) })?;
     let (mean, policy) = (log.rewards().iter().sum::<f64>() / args.n as f64, behaviour_name(&args.behaviour));
-    eprintln!("{} rounds of {} under {policy}, mean reward {mean:.4}: {}", args.n, args.dataset, args.out.display());
+    eprintln!("{} rounds of {} under {policy}, mean reward {mean:.4}: {}", args.n, args.dataset, out.display());
     Ok(())
 }
 
 fn simulate(args: &Args) -> anyhow::Result<LoggedData> {
+    let problem = settings(args)?.problems().remove(0);
+    Ok(Problem::draw(&problem, &Library::new(cache_dir()), 0, args.seed)?.log)
+}
+
+fn settings(args: &Args) -> anyhow::Result<Settings> {
     let settings = Settings {
         datasets: vec![args.dataset],
         behaviour: args.behaviour.clone(),
@@ -57,6 +74,5 @@ fn simulate(args: &Args) -> anyhow::Result<LoggedData> {
         ..Settings::of(&[Figure::Fig1, Figure::Fig2], args.preset)
     };
     settings.check()?;
-    let problem = settings.problems().remove(0);
-    Ok(Problem::draw(&problem, &Library::new(cache_dir()), 0, args.seed)?.log)
+    Ok(settings)
 }

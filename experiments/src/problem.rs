@@ -154,6 +154,13 @@ impl Problem {
     }
 }
 
+impl ProblemConfig {
+    /// The bandit of the first repetition with that seed: the one whose log [`Problem::draw`] makes.
+    pub fn bandit(&self, library: &Library, seed: u64) -> Result<Box<dyn Bandit>, ExperimentError> {
+        Ok(bandits(self, library, Seed::new(seed).child(self.dataset.name()).nth(0))?.0)
+    }
+}
+
 /// The bandit that is logged and the one that is tested on.
 type LogAndTest = (Box<dyn Bandit>, Box<dyn Bandit>);
 

@@ -14,8 +14,9 @@ use crate::atomic;
 use crate::log::{Log, Unseen};
 use crate::policy::{Policy, PolicyError, pieces};
 
-use rows::Rows;
 use sinks::Sink;
+
+pub use rows::{Explained, Rows};
 
 /// What to write.
 #[derive(Debug, Clone, Copy, Default)]

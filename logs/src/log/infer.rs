@@ -290,6 +290,8 @@ fn features(sample: &Sample, options: &LogOptions, taken: &[&String]) -> (Vec<Fe
             Some("as asked")
         } else if asked || kind.is_some() {
             column.unusable
+        } else if name.starts_with('_') {
+            Some("its name begins with `_`")
         } else if [REWARD, PROPENSITY].into_iter().flatten().any(|known| known.eq_ignore_ascii_case(name)) {
             // It would tell a model what it is to foresee.
             Some(if column.seen() == 0 { "no values in the first rows" } else { "the name of a reward or propensity" })

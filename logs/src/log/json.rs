@@ -5,7 +5,8 @@
 
 use std::fmt;
 
-use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use super::{RowProblem, Value};
 
@@ -20,25 +21,55 @@ const MAX_NAME: usize = 256;
 /// The most actions of a round times its own features: a table repeats these for every action.
 const MAX_CELLS: usize = 1 << 22;
 
-/// A parsed value.
+/// A parsed value. Written by serde it reads back as the same, to the bit.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Json {
+pub enum Json {
+    /// No value.
     Null,
+    /// True or false.
     Boolean(bool),
     /// Kept apart from other numbers, because it may be a name.
     Integer(i64),
+    /// A finite number.
     Number(f64),
+    /// Words.
     Text(String),
+    /// Values in order.
     Array(Vec<Json>),
+    /// Named values in order; no name comes twice.
     Object(Vec<(String, Json)>),
 }
 
+impl Serialize for Json {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Json::Null => to.serialize_unit(),
+            Json::Boolean(v) => to.serialize_bool(*v),
+            Json::Integer(v) => to.serialize_i64(*v),
+            Json::Number(v) => to.serialize_f64(*v),
+            Json::Text(v) => to.serialize_str(v),
+            Json::Array(v) => to.collect_seq(v),
+            Json::Object(members) => {
+                let mut map = to.serialize_map(Some(members.len()))?;
+                members.iter().try_for_each(|(name, value)| map.serialize_entry(name, value))?;
+                map.end()
+            }
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Json {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Json, D::Error> {
+        Tree(&mut State::default()).deserialize(from)
+    }
+}
+
 /// The members of the object in a line.
-pub(super) fn parse_object(line: &[u8]) -> Result<Vec<(String, Json)>, RowProblem> {
+pub fn parse_object(line: &[u8]) -> Result<Vec<(String, Json)>, RowProblem> {
     if line.len() > MAX_LINE {
         return Err(RowProblem::TooLarge { what: "bytes in a line", limit: MAX_LINE });
     }
-    let mut state = State { values: 0, depth: 0, problem: None };
+    let mut state = State::default();
     let mut from = serde_json::Deserializer::from_slice(line);
     let parsed = Tree(&mut state).deserialize(&mut from).and_then(|tree| from.end().map(|()| tree));
     match parsed {
@@ -55,6 +86,7 @@ pub(super) fn parse_object(line: &[u8]) -> Result<Vec<(String, Json)>, RowProble
 }
 
 /// What is counted while a line is read, and the typed reason why it was refused.
+#[derive(Default)]
 struct State {
     values: usize,
     depth: usize,
@@ -293,6 +325,16 @@ mod tests {
             flat(r#"{"t":[{"x":1},{"y":"w","_tag":"q"}]}"#, Elements::Merged),
             vec![number("t.x", 1.0), ("t.y".to_owned(), Value::Text("w".to_owned()))]
         );
+    }
+
+    #[test]
+    fn what_is_written_reads_back_as_the_same() {
+        let line = r#"{"a":[1,-2.5,1e300,0.1,true,null,{"é\n":"\"x\""}],"big":9223372036854775807,"two":2.0}"#;
+        let tree = Json::Object(parse_object(line.as_bytes()).unwrap());
+        let text = serde_json::to_string(&tree).unwrap();
+        assert_eq!(Json::Object(parse_object(text.as_bytes()).unwrap()), tree);
+        assert_eq!(serde_json::from_str::<Json>(&text).unwrap(), tree);
+        assert!(serde_json::from_str::<Json>(r#"{"a":1,"a":2}"#).is_err());
     }
 
     #[test]

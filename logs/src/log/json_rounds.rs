@@ -48,7 +48,11 @@ pub fn parse(line: &[u8]) -> Result<JsonRound, RowProblem> {
 
 /// The round of a line, by given names where they are given.
 pub fn parse_with(line: &[u8], names: &Names) -> Result<JsonRound, RowProblem> {
-    let mut members = parse_object(line)?;
+    of_object(parse_object(line)?, names)
+}
+
+/// The round that an object tells of.
+pub fn of_object(mut members: Vec<(String, Json)>, names: &Names) -> Result<JsonRound, RowProblem> {
     let (place, actions) = take(&mut members, None, &["actions"])?
         .ok_or(RowProblem::Missing { place: "actions".to_owned(), want: "an array of the actions offered" })?;
     let chosen = take(&mut members, names.chosen.as_deref(), CHOSEN)?;

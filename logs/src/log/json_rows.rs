@@ -38,6 +38,11 @@ pub(crate) struct JsonRows {
     format: Format,
     names: Names,
     lines: Lines,
+    rows: RoundRows,
+}
+
+/// Puts rounds into columns.
+pub(crate) struct RoundRows {
     columns: Vec<Column>,
     shared: HashMap<String, Option<usize>>,
     per_action: HashMap<String, Option<usize>>,
@@ -76,21 +81,8 @@ impl JsonRows {
         plan: &Plan,
         read: Arc<AtomicU64>,
     ) -> Result<JsonRows, LogError> {
-        // What is left out on purpose is known, and has no column.
-        let index = |part: Part| {
-            let columns = plan.columns.iter().enumerate().filter(|(_, column)| column.part == part);
-            let ignored = plan.ignored.iter().map(|name| (name.clone(), None));
-            ignored.chain(columns.map(|(i, column)| (column.name.clone(), Some(i)))).collect()
-        };
-        Ok(JsonRows {
-            file,
-            format,
-            names: plan.names.clone(),
-            lines: Lines::open(source, read)?,
-            columns: plan.columns.clone(),
-            shared: index(Part::Shared),
-            per_action: index(Part::PerAction),
-        })
+        let (names, lines) = (plan.names.clone(), Lines::open(source, read)?);
+        Ok(JsonRows { file, format, names, lines, rows: RoundRows::new(plan) })
     }
 
     /// The features of rounds and of actions in the first lines.
@@ -126,6 +118,18 @@ impl JsonRows {
             _ => Ok(RoundSample { shared: shared.sample, per_action: per_action.sample, propensity }),
         }
     }
+}
+
+impl RoundRows {
+    pub fn new(plan: &Plan) -> RoundRows {
+        // What is left out on purpose is known, and has no column.
+        let index = |part: Part| {
+            let columns = plan.columns.iter().enumerate().filter(|(_, column)| column.part == part);
+            let ignored = plan.ignored.iter().map(|name| (name.clone(), None));
+            ignored.chain(columns.map(|(i, column)| (column.name.clone(), Some(i)))).collect()
+        };
+        RoundRows { columns: plan.columns.clone(), shared: index(Part::Shared), per_action: index(Part::PerAction) }
+    }
 
     /// Adds the features of one row; those that the schema does not know are counted.
     fn push_features(
@@ -143,13 +147,15 @@ impl JsonRows {
                     problem = problem.or(push_value(&mut table.columns[i], &columns[i], value).err());
                 }
                 Some(None) => {}
+                None if name.starts_with('_') => {}
                 None => table.unknown += 1,
             }
         }
         problem
     }
 
-    fn push(&self, place: Place, round: &JsonRound, table: &mut Table) {
+    /// Adds the rows of a round.
+    pub fn push(&self, place: Place, round: &JsonRound, table: &mut Table) {
         for (a, action) in round.actions.iter().enumerate() {
             let row = table.n_rows();
             table.places.push(place);
@@ -190,13 +196,13 @@ impl TableReader for JsonRows {
             let Some((line, text)) = self.lines.next()? else { return Ok(false) };
             let place = Place { file: self.file, line };
             match parse(self.format, &self.names, text) {
-                Ok(Some(round)) => self.push(place, &round, table),
+                Ok(Some(round)) => self.rows.push(place, &round, table),
                 Ok(None) => table.not_decisions += 1,
                 Err(problem) => {
                     // A round of one row, so that it is counted once.
                     table.bad.push((table.n_rows(), problem.into()));
                     table.places.push(place);
-                    for (cells, column) in table.columns.iter_mut().zip(&self.columns) {
+                    for (cells, column) in table.columns.iter_mut().zip(&self.rows.columns) {
                         match cells {
                             Cells::Words(words) if column.part == Part::Round => words.push(&line.to_string()),
                             _ => cells.push_absent(),

@@ -174,10 +174,16 @@ impl Policy {
 
     /// Decides every round. Estimates are made only where the decision needs them or they are asked for.
     pub fn decide(&self, contexts: &Contexts) -> Result<Decisions, Error> {
+        self.decide_at(contexts, None)
+    }
+
+    /// As [`Policy::decide`], with another β where there is a reward model.
+    pub fn decide_at(&self, contexts: &Contexts, other: Option<f64>) -> Result<Decisions, Error> {
+        other.map_or(Ok(()), check_beta)?;
         let choices = match &self.decider {
             Decider::Model { model, beta, scale } => {
                 let mut estimates = model.estimate(contexts)?;
-                let choices = pessimistic(contexts, &estimates, *beta, Rounding::None)?;
+                let choices = pessimistic(contexts, &estimates, other.unwrap_or(*beta), Rounding::None)?;
                 scale.undo(&mut estimates);
                 return Ok(Decisions { choices: Some(choices), estimates: Some(estimates) });
             }

@@ -6,25 +6,34 @@ use crate::log::{Block, Place, Preparation};
 use crate::policy::Decisions;
 
 /// Rounds of a block with what a policy decided.
-pub(super) struct Rows<'a> {
+pub struct Rows<'a> {
+    /// How raw records became contexts.
     pub preparation: &'a Preparation,
+    /// The raw records.
     pub block: &'a Block,
-    /// The block's number of the first of them.
+    /// The block's number of the first of the rounds.
     pub first: usize,
+    /// The contexts that they became.
     pub contexts: &'a Contexts,
+    /// What was decided.
     pub decisions: &'a Decisions,
+    /// β, where the policy has one.
     pub beta: Option<f64>,
 }
 
 /// What is known of one action in one round.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Explained {
+pub struct Explained {
+    /// The estimated mean of the reward.
     pub mean: f64,
+    /// The width of its confidence interval.
     pub width: f64,
+    /// Mean − β·width.
     pub bound: f64,
 }
 
 impl Rows<'_> {
+    /// Number of rounds.
     pub fn len(&self) -> usize {
         self.contexts.n_rounds()
     }
@@ -32,6 +41,19 @@ impl Rows<'_> {
     /// Where a round stands.
     pub fn place(&self, round: usize) -> Place {
         self.block.places[self.first + round]
+    }
+
+    /// Whether there is no round.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The names of the actions that a round offers and the policy can judge, by their places.
+    pub fn offered(&self, round: usize) -> impl Iterator<Item = &str> {
+        let places = 0..self.contexts.pairs(round).len();
+        places.map(move |place| {
+            self.preparation.action_name(self.block, self.first + round, self.contexts.action(round, place))
+        })
     }
 
     /// The name of the chosen action of a round.
