@@ -117,13 +117,7 @@ impl<T: Number> FrozenPrimal<T> {
 
 impl FrozenDual {
     /// Ridge mean kᵀα and width² = (φᵀφ − kᵀ(K + λI)⁻¹k)/λ of each row.
-    fn score<T: Number>(
-        &self,
-        pass: &mut Pass<'_, T>,
-        group: &RowGroup<'_>,
-        mean: &mut [f64],
-        width: &mut [f64],
-    ) {
+    fn score<T: Number>(&self, pass: &mut Pass<'_, T>, group: &RowGroup<'_>, mean: &mut [f64], width: &mut [f64]) {
         let (net, n, mut tiles) = (pass.net, self.rows.len(), Tiles::new(&self.whitener));
         let place = net.place(group.action);
         let mut k = Vec::new();

@@ -76,13 +76,7 @@ impl<T: Scalar> Fitted<T> {
     const LOST: f64 = if size_of::<T>() == 4 { 1e-9 } else { 1e-18 };
 
     #[inline(always)]
-    fn score<const LINKED: bool>(
-        &self,
-        group: &RowGroup<'_>,
-        work: &mut Work<T>,
-        mean: &mut [f64],
-        width: &mut [f64],
-    ) {
+    fn score<const LINKED: bool>(&self, group: &RowGroup<'_>, work: &mut Work<T>, mean: &mut [f64], width: &mut [f64]) {
         let FittedBlock { samples, whitener } = &self.blocks[self.layout.block(group.action)];
         let (n, at_once) = (whitener.dim(), whitener.tiles_at_once());
         // what fills the last panel of samples is written behind c, and then over

@@ -13,6 +13,7 @@
 //! | linear greedy (Table 1: Duan & Wang) | [`Linear`] | 0 |
 //! | narrow ReLU network (Table 1: Nguyen-Tang et al.) | [`Refit`], on demand | 0 |
 //! | NeuralUCB's retraining from scratch (Section 5) | [`Refit`], every round | > 0 |
+//! | choice, regression, VIPeR, clones and their kin | [`TrunkModel`] | ≥ 0 |
 //!
 //! A [`Learner`] is a model in training; [`Learner::model`] gives what it has learned so far as a frozen
 //! [`RewardModel`], which later rounds do not change.
@@ -47,9 +48,10 @@ pub use neural_linear::{NeuralLinear, NeuralLinearConfig};
 pub use precision::Precision;
 pub use refit::{Refit, RefitConfig, When};
 pub use tabular::{Tabular, TabularConfig};
+pub use trunk::{Capacity, Objective, Perturbation, TrunkConfig, TrunkModel, Width};
 
 use crate::archive::Archive;
-use crate::data::{Contexts, Layout, Pair};
+use crate::data::{Contexts, Layout, LoggedData, Pair};
 use crate::error::Error;
 use crate::net::NetConfig;
 use crate::seed::Seed;
@@ -137,6 +139,8 @@ pub enum ModelConfig {
     Tabular(TabularConfig),
     /// A network fitted from scratch: narrow ReLU on demand, NeuralUCB's retraining at every round.
     Refit(RefitConfig),
+    /// Choice, regression, clones: a shared trunk, fitted to a whole log ([`TrunkModel::fit`]).
+    Trunk(TrunkConfig),
 }
 
 impl ModelConfig {
@@ -160,6 +164,7 @@ impl ModelConfig {
             ModelConfig::NeuralLinear(config) => network(&config.net, config.covariance),
             ModelConfig::Linear(_) => product(&[layout.n_blocks(), layout.dim, layout.dim]),
             ModelConfig::Refit(config) => network(&config.net, config.covariance),
+            ModelConfig::Trunk(config) => TrunkModel::n_numbers(config, layout),
             ModelConfig::Kernel(_) | ModelConfig::Tabular(_) => 0,
         }
     }
@@ -181,6 +186,31 @@ impl ModelConfig {
             ModelConfig::Kernel(config) => Box::new(Kernel::new(config.clone(), layout)?),
             ModelConfig::Tabular(config) => Box::new(Tabular::new(config.clone(), layout)?),
             ModelConfig::Refit(config) => Box::new(Refit::<f32>::new(config.clone(), layout, seed)?),
+            ModelConfig::Trunk(_) => return Err(Error::WholeLog),
         })
+    }
+
+    /// Fits the model to a log: reads it round by round, or as a whole. With it come the settings with all that was chosen
+    /// on the way. If `standardise`, a model that reads round by round sees (r − r̄)/σ_r, and estimates that.
+    pub fn fit(
+        &self,
+        log: &LoggedData,
+        standardise: bool,
+        seed: Seed,
+    ) -> Result<(ModelConfig, Arc<dyn RewardModel>), Error> {
+        if let ModelConfig::Trunk(config) = self {
+            let model = TrunkModel::fit(config, log, seed)?;
+            return Ok((ModelConfig::Trunk(model.config().clone()), Arc::new(model)));
+        }
+        let mut learner = self.learner(log.contexts().layout(), seed)?;
+        let n = log.n_rounds() as f64;
+        let mean = log.rewards().iter().sum::<f64>() / n;
+        let deviation = (log.rewards().iter().map(|r| (r - mean).powi(2)).sum::<f64>() / n).sqrt();
+        let (shift, scale) = if standardise && deviation > 0.0 { (mean, deviation) } else { (0.0, 1.0) };
+        for t in 0..log.n_rounds() {
+            let round = log.round(t);
+            learner.observe(round.chosen, (round.reward - shift) / scale);
+        }
+        Ok((self.clone(), learner.model()?))
     }
 }

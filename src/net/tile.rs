@@ -3,8 +3,8 @@
 //!
 //! Same steps as `single.rs`; [`Tiles::contract`] makes widths out of what they leave.
 
-use super::layer::{Kept, RowsInLanes, back, forth};
 use super::Net;
+use super::layer::{Kept, RowsInLanes, back, forth};
 use crate::linalg::product::{tiles, tiles_transposed};
 use crate::linalg::scalar::Scalar;
 use crate::linalg::vectors::{ROWS, Tile, madd, mul, scale_add, splat};

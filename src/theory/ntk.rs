@@ -28,8 +28,8 @@ use super::lanczos::{self, LanczosConfig, LogDet};
 use super::points::Points;
 use crate::error::{Error, at_least, positive};
 use crate::linalg::acos::acos;
-use crate::linalg::vectors::{Job, dispatch};
 use crate::linalg::symmetric::{Stretch, Symmetric, gram};
+use crate::linalg::vectors::{Job, dispatch};
 use crate::net::{FactorRows, Net, Number, Params, Tangents};
 
 /// Which limit of the empirical kernel.
