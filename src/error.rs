@@ -68,9 +68,6 @@ pub enum Error {
         /// What the contexts are.
         got: Layout,
     },
-    /// A learner that cannot read a log round by round.
-    #[error("this learner is fitted to a whole log and cannot go on with more rounds: train it anew on all of them")]
-    WholeLog,
     /// Off-policy evaluation of a log that does not tell how likely its choices were.
     #[error(
         "the log has no propensities: off-policy evaluation needs the behaviour policy's probability of each choice"

@@ -3,7 +3,7 @@
 //! A few different candidates learn from one part of the log and are judged on the rest, which they have not seen, by the
 //! rounds' own propensities. The largest lower bound wins, never the largest estimate: a candidate that the log says little
 //! about cannot win by luck. The bound is that of [`WeightedMean::worst_case`]: self-normalised, and what the log does not
-//! cover counts as the worst reward. The winner then learns from the whole log, with the capacity that it had.
+//! cover counts as the worst reward. The winner then learns from the whole log.
 //!
 //! Where imitation is hard to beat (a good log, noisy rewards) this finds the clone, or pessimism towards the log; where
 //! imitation fails it finds the choice likelihood or regression. Costs as much as its candidates together, and one more.
@@ -40,6 +40,30 @@ impl Candidate {
         let config = ModelConfig::Trunk(TrunkConfig { objective, width, ..TrunkConfig::default() });
         Candidate { name: name.to_owned(), config, standardise: false, betas: betas.to_vec() }
     }
+
+    /// The same with a single member: enough to tell learners apart.
+    fn alone(&self) -> Candidate {
+        let config = match &self.config {
+            ModelConfig::Trunk(config) => ModelConfig::Trunk(TrunkConfig { members: 1, ..config.clone() }),
+            other => other.clone(),
+        };
+        Candidate { config, ..self.clone() }
+    }
+
+    /// Fits it to a log. The estimates of one that standardises rewards are in units of their deviation.
+    pub fn fit(&self, log: &LoggedData, seed: Seed) -> Result<Arc<dyn RewardModel>, Error> {
+        let mut learner = self.config.learner(log.contexts().layout(), seed)?;
+        if self.standardise {
+            let (r, n) = (log.rewards(), log.n_rounds() as f64);
+            let mean = r.iter().sum::<f64>() / n;
+            let deviation = (r.iter().map(|r| (r - mean).powi(2)).sum::<f64>() / n).sqrt();
+            let scale = if deviation > 0.0 { deviation } else { 1.0 };
+            learner.read(&log.with_rewards(|r| (r - mean) / scale), 0..log.n_rounds());
+        } else {
+            learner.read(log, 0..log.n_rounds());
+        }
+        learner.model()
+    }
 }
 
 /// Settings of the choice.
@@ -66,7 +90,6 @@ impl Default for AutoConfig {
         AutoConfig {
             candidates: vec![
                 Candidate::trunk("choice", Objective::Choice, Width::Log, &[0.0, 0.03, 1.0]),
-                Candidate::trunk("closed-choice", Objective::ClosedChoice, Width::Spread, &[0.0]),
                 Candidate::trunk("regression", Objective::Regression, Width::Spread, &[0.0]),
                 Candidate::trunk("clone", Objective::Clone, Width::Spread, &[0.0]),
                 Candidate::trunk("clone-rewarded", Objective::CloneRewarded, Width::Spread, &[0.0]),
@@ -93,7 +116,7 @@ pub struct Tried {
 
 /// What was chosen.
 pub struct Chosen {
-    /// The candidate, with the capacity that was chosen and the one β that won.
+    /// The candidate, with the one β that won.
     pub winner: Candidate,
     /// All of them, the best first.
     pub tried: Vec<Tried>,
@@ -135,11 +158,11 @@ pub fn choose(config: &AutoConfig, log: &LoggedData, seed: Seed) -> Result<Chose
             let (learn, held_out) = &folds[fold];
             try_one(&config.candidates[c], &log.select(learn), &judged.select(held_out), seed.child("candidates"))
         })
-        .collect::<Result<Vec<Outcome>, Error>>()?;
+        .collect::<Result<Vec<_>, Error>>()?;
     let mut all = Vec::new();
     for (c, outcomes) in outcomes.chunks(folds.len()).enumerate() {
         for (b, &beta) in config.candidates[c].betas.iter().enumerate() {
-            let weights: Vec<f64> = outcomes.iter().flat_map(|o| &o.weights[b]).copied().collect();
+            let weights: Vec<f64> = outcomes.iter().flat_map(|weights| &weights[b]).copied().collect();
             let rewards: Vec<f64> = folds.iter().flat_map(|(_, held)| held.iter().map(|&t| log.rewards()[t])).collect();
             let estimate: WeightedMean = snips(&weights, &rewards);
             let name = config.candidates[c].name.clone();
@@ -150,11 +173,7 @@ pub fn choose(config: &AutoConfig, log: &LoggedData, seed: Seed) -> Result<Chose
     // of equal bounds the first candidate's
     all.sort_by(|a, b| b.2.lower.total_cmp(&a.2.lower));
     let (c, _, ref best) = all[0];
-    let winner = Candidate {
-        config: outcomes[c * folds.len()].config.clone(),
-        betas: vec![best.beta],
-        ..config.candidates[c].clone()
-    };
+    let winner = Candidate { betas: vec![best.beta], ..config.candidates[c].clone() };
     Ok(Chosen {
         winner,
         tried: all.into_iter().map(|(_, _, tried)| tried).collect(),
@@ -180,25 +199,17 @@ fn folds(config: &AutoConfig, n: usize, seed: Seed) -> Vec<(Vec<usize>, Vec<usiz
     vec![part(0, ((n as f64 * config.share).round() as usize).clamp(1, n - 1))]
 }
 
-/// What a candidate left on the held-out rounds of one division.
-struct Outcome {
-    config: ModelConfig,
-    /// The weights of each β.
-    weights: Vec<Vec<f64>>,
-}
-
-fn try_one(candidate: &Candidate, learn: &LoggedData, held_out: &LoggedData, seed: Seed) -> Result<Outcome, Error> {
-    let (config, model) = fit(candidate, learn, seed)?;
-    let estimates = model.estimate(held_out.contexts())?;
+/// The weights of each β of a candidate on the held-out rounds.
+fn try_one(
+    candidate: &Candidate,
+    learn: &LoggedData,
+    held_out: &LoggedData,
+    seed: Seed,
+) -> Result<Vec<Vec<f64>>, Error> {
+    let estimates = candidate.alone().fit(learn, seed)?.estimate(held_out.contexts())?;
     let weights = |&beta: &f64| {
         let choices = pessimistic(held_out.contexts(), &estimates, beta, Rounding::None)?;
         importance_weights(held_out, &choices)
     };
-    Ok(Outcome { config, weights: candidate.betas.iter().map(weights).collect::<Result<_, Error>>()? })
-}
-
-/// Fits a candidate to a log: the model, and its settings with all that was chosen on the way. The estimates of one that
-/// standardises rewards are in units of their deviation.
-pub fn fit(candidate: &Candidate, log: &LoggedData, seed: Seed) -> Result<(ModelConfig, Arc<dyn RewardModel>), Error> {
-    candidate.config.fit(log, candidate.standardise, seed)
+    candidate.betas.iter().map(weights).collect()
 }

@@ -21,8 +21,8 @@ use neuralcb::bandit::{
 };
 use neuralcb::model::{Capacity, LinearConfig, Objective, Perturbation, TrunkConfig, Width};
 use neuralcb::policy::{Behaviour, BehaviourConfig, LinUcbConfig, Rounding, pessimistic};
-use neuralcb::select::{AutoConfig, Candidate, choose, fit};
-use neuralcb::{LoggedData, ModelConfig, RewardModel, Seed};
+use neuralcb::select::{AutoConfig, Candidate, choose};
+use neuralcb::{LoggedData, ModelConfig, Seed};
 use neuralcb_logs::datasets::{Preparation, RealData};
 
 type Anyhow<T> = Result<T, Box<dyn std::error::Error>>;
@@ -141,16 +141,9 @@ fn judge(name: &str, log: &LoggedData, test: &TestSet, seed: Seed) -> Anyhow<(f6
     } else {
         (learner(name), String::new())
     };
-    let (config, model): (ModelConfig, Arc<dyn RewardModel>) = fit(&candidate, log, seed)?;
-    let estimates = model.estimate(test.contexts())?;
+    let estimates = candidate.fit(log, seed)?.estimate(test.contexts())?;
     let choices = pessimistic(test.contexts(), &estimates, candidate.betas[0], Rounding::None)?;
-    let capacity = match config {
-        ModelConfig::Trunk(TrunkConfig { capacity: Some(c), .. }) => {
-            format!("{} passes l2 {} layers {} width {}", c.passes, c.l2, c.layers, c.width)
-        }
-        _ => String::new(),
-    };
-    Ok((test.judge(&choices).suboptimality, format!("{words} {capacity}").trim().to_owned()))
+    Ok((test.judge(&choices).suboptimality, words))
 }
 
 fn main() -> Anyhow<()> {

@@ -48,7 +48,7 @@ pub use neural_linear::{NeuralLinear, NeuralLinearConfig};
 pub use precision::Precision;
 pub use refit::{Refit, RefitConfig, When};
 pub use tabular::{Tabular, TabularConfig};
-pub use trunk::{Capacity, Objective, Perturbation, TrunkConfig, TrunkModel, Width};
+pub use trunk::{Capacity, Objective, Perturbation, TrunkConfig, TrunkLearner, TrunkModel, Width};
 
 use crate::archive::Archive;
 use crate::data::{Contexts, Layout, LoggedData, Pair};
@@ -115,6 +115,14 @@ pub trait Learner: Send {
     /// Reads one round: what was chosen and what came of it.
     fn observe(&mut self, chosen: Pair<'_>, reward: f64);
 
+    /// Reads some rounds of a log, in order. A learner that looks at more of a round than what was chosen takes it here.
+    fn read(&mut self, log: &LoggedData, rounds: Range<usize>) {
+        for t in rounds {
+            let round = log.round(t);
+            self.observe(round.chosen, round.reward);
+        }
+    }
+
     /// Goes through all that has been learned, by name: into a file, or back from one into a learner that was made with
     /// the same settings.
     fn archive(&mut self, archive: &mut Archive) -> Result<(), Error>;
@@ -164,8 +172,8 @@ impl ModelConfig {
             ModelConfig::NeuralLinear(config) => network(&config.net, config.covariance),
             ModelConfig::Linear(_) => product(&[layout.n_blocks(), layout.dim, layout.dim]),
             ModelConfig::Refit(config) => network(&config.net, config.covariance),
-            ModelConfig::Trunk(config) => TrunkModel::n_numbers(config, layout),
-            ModelConfig::Kernel(_) | ModelConfig::Tabular(_) => 0,
+            // a trunk holds its size against the file itself
+            ModelConfig::Trunk(_) | ModelConfig::Kernel(_) | ModelConfig::Tabular(_) => 0,
         }
     }
 
@@ -186,31 +194,7 @@ impl ModelConfig {
             ModelConfig::Kernel(config) => Box::new(Kernel::new(config.clone(), layout)?),
             ModelConfig::Tabular(config) => Box::new(Tabular::new(config.clone(), layout)?),
             ModelConfig::Refit(config) => Box::new(Refit::<f32>::new(config.clone(), layout, seed)?),
-            ModelConfig::Trunk(_) => return Err(Error::WholeLog),
+            ModelConfig::Trunk(config) => Box::new(TrunkLearner::new(config.clone(), layout, seed)?),
         })
-    }
-
-    /// Fits the model to a log: reads it round by round, or as a whole. With it come the settings with all that was chosen
-    /// on the way. If `standardise`, a model that reads round by round sees (r − r̄)/σ_r, and estimates that.
-    pub fn fit(
-        &self,
-        log: &LoggedData,
-        standardise: bool,
-        seed: Seed,
-    ) -> Result<(ModelConfig, Arc<dyn RewardModel>), Error> {
-        if let ModelConfig::Trunk(config) = self {
-            let model = TrunkModel::fit(config, log, seed)?;
-            return Ok((ModelConfig::Trunk(model.config().clone()), Arc::new(model)));
-        }
-        let mut learner = self.learner(log.contexts().layout(), seed)?;
-        let n = log.n_rounds() as f64;
-        let mean = log.rewards().iter().sum::<f64>() / n;
-        let deviation = (log.rewards().iter().map(|r| (r - mean).powi(2)).sum::<f64>() / n).sqrt();
-        let (shift, scale) = if standardise && deviation > 0.0 { (mean, deviation) } else { (0.0, 1.0) };
-        for t in 0..log.n_rounds() {
-            let round = log.round(t);
-            learner.observe(round.chosen, (round.reward - shift) / scale);
-        }
-        Ok((self.clone(), learner.model()?))
     }
 }

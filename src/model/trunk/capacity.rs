@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::TrunkConfig;
 use super::network::Trunk;
 use super::objective::Targets;
+use crate::archive::Archive;
 use crate::data::{Encoding, Layout, LoggedData};
 use crate::error::{Error, at_least, not_negative};
 use crate::net::{Init, NetConfig, OutputScale, Outputs};
@@ -37,21 +38,21 @@ impl Default for Capacity {
     }
 }
 
-/// What is tried: long schedules and large networks for clean logs, few passes or a strong penalty for noisy ones.
-const GRID: [Capacity; 6] = [
-    Capacity { passes: 10, l2: 1e-3, layers: 1, width: 100 },
-    Capacity { passes: 5, l2: 1e-3, layers: 1, width: 100 },
-    Capacity { passes: 30, l2: 1e-3, layers: 1, width: 100 },
-    Capacity { passes: 10, l2: 1e-2, layers: 1, width: 100 },
-    Capacity { passes: 30, l2: 1e-3, layers: 1, width: 256 },
-    Capacity { passes: 30, l2: 1e-3, layers: 2, width: 100 },
-];
+/// A long schedule, for clean logs.
+const LONG: Capacity = Capacity { passes: 30, l2: 1e-3, layers: 1, width: 100 };
+
+/// What is tried first; few passes or a strong penalty are for noisy logs.
+const SMALL: [Capacity; 4] =
+    [Capacity { passes: 10, ..LONG }, Capacity { passes: 5, ..LONG }, LONG, Capacity { passes: 10, l2: 1e-2, ..LONG }];
+
+/// What is tried where the long schedule is best.
+const LARGE: [Capacity; 3] = [LONG, Capacity { width: 256, ..LONG }, Capacity { layers: 2, ..LONG }];
 
 /// Rounds that all passes together read at most, on long logs.
 const MOST_READ: usize = 10_000_000;
 
 /// Rounds that the choice learns from at most.
-const MOST_LEARNED: usize = 16_000;
+const MOST_LEARNED: usize = 10_000;
 
 impl Capacity {
     /// Refuses what cannot work.
@@ -59,6 +60,14 @@ impl Capacity {
         at_least("passes", 1, "at least 1", self.passes)?;
         at_least("width", 1, "at least 1", self.width)?;
         not_negative("l2", self.l2)
+    }
+
+    /// Goes through an archive as the array `capacity`.
+    pub(super) fn archived(self, archive: &mut Archive) -> Result<Capacity, Error> {
+        let mut numbers = [self.passes as f64, self.l2, self.layers as f64, self.width as f64];
+        archive.array("capacity", &[4], &mut numbers)?;
+        let [passes, l2, layers, width] = numbers;
+        Ok(Capacity { passes: passes as usize, l2, layers: layers as usize, width: width as usize })
     }
 
     /// Passes over a log of n rounds.
@@ -81,7 +90,8 @@ impl Capacity {
     }
 }
 
-/// The best of the grid.
+/// The best of the grid. Large networks are tried only where a long schedule is the best for a small one: where it is not,
+/// they learn the noise.
 pub(super) fn choose(
     config: &TrunkConfig,
     log: &LoggedData,
@@ -89,20 +99,11 @@ pub(super) fn choose(
     s: f64,
     seed: Seed,
 ) -> Result<Capacity, Error> {
-    best(&GRID, config, log, targets, s, seed)
-}
-
-/// The best passes and penalty for a network of that size.
-pub(super) fn choose_of_size(
-    config: &TrunkConfig,
-    size: Capacity,
-    log: &LoggedData,
-    targets: &Targets,
-    seed: Seed,
-) -> Result<Capacity, Error> {
-    let grid: Vec<Capacity> =
-        GRID[..4].iter().map(|c| Capacity { layers: size.layers, width: size.width, ..*c }).collect();
-    best(&grid, config, log, targets, 1.0, seed)
+    let small = best(&SMALL, config, log, targets, s, seed)?;
+    if small != LONG {
+        return Ok(small);
+    }
+    best(&LARGE, config, log, targets, s, seed)
 }
 
 /// The point of a grid with the least loss on held-out rounds.
@@ -136,7 +137,6 @@ fn best(
         trunk.train(contexts, learn, training, &mut seed.stream("order"), targets)?;
         Ok(trunk.loss(contexts, judge, targets))
     };
-    // the longest first
     let losses: Vec<f64> = (0..grid.len() * splits).into_par_iter().map(trial).collect::<Result<Vec<f64>, Error>>()?;
     let loss = |i: usize| losses[i * splits..(i + 1) * splits].iter().sum::<f64>();
     // a loss that is not finite is never less

@@ -15,6 +15,7 @@
 //! A pass over n rounds costs O(n·(d·m + m·K)) for each member, or O(n·K·d·m) where every action has its own vector.
 
 mod capacity;
+mod learner;
 mod network;
 mod objective;
 
@@ -25,15 +26,17 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 pub use capacity::Capacity;
+pub use learner::TrunkLearner;
 pub(crate) use network::{Training, Trunk};
 pub use objective::Objective;
 pub(crate) use objective::Targets;
 use objective::Units;
 
 use super::{Estimates, Learner, Linear, LinearConfig, RewardModel};
-use crate::archive::{Archive, Keep};
+use crate::archive::Archive;
 use crate::data::{Contexts, Layout, LoggedData, Pair};
 use crate::error::{Error, at_least, not_negative, positive};
+use crate::linalg::vectors::{Job, dispatch};
 use crate::net::Towards;
 use crate::seed::Seed;
 
@@ -235,23 +238,16 @@ impl TrunkModel {
         &self.config
     }
 
-    /// What [`TrunkModel::archive`] fills: a model of these settings that has learned nothing.
-    pub fn blank(config: &TrunkConfig, layout: Layout) -> Result<TrunkModel, Error> {
+    /// A model that has learned nothing.
+    fn blank(config: TrunkConfig, layout: Layout) -> Result<TrunkModel, Error> {
         config.check()?;
-        let Some(capacity) = config.capacity else {
-            return Err(Error::Param { name: "capacity", range: "known in a fitted model", got: f64::NAN });
-        };
+        let capacity = config.capacity.expect("known in a fitted model");
         let blank = || Trunk::blank(capacity.network(layout), layout);
+        let members = (0..config.members).map(|_| blank()).collect::<Result<_, Error>>()?;
+        let clone = if config.width == Width::Log { Some(blank()?) } else { None };
         let units = Units { lo: 0.0, hi: 1.0, mean: 0.0, deviation: 1.0, s: 1.0 };
-        let mut model = TrunkModel {
-            layout,
-            units,
-            members: (0..config.members).map(|_| blank()).collect::<Result<_, Error>>()?,
-            clone: if config.width == Width::Log { Some(blank()?) } else { None },
-            last: None,
-            config: config.clone(),
-        };
-        if config.width == Width::LastLayer {
+        let mut model = TrunkModel { layout, units, members, clone, last: None, config };
+        if model.config.width == Width::LastLayer {
             let mut linear = model.last_layer()?;
             let fitted = linear.model()?;
             model.last = Some((linear, fitted));
@@ -259,8 +255,24 @@ impl TrunkModel {
         Ok(model)
     }
 
-    /// Goes through all that was learned.
-    pub fn archive(&mut self, archive: &mut Archive) -> Result<(), Error> {
+    /// The model that a policy's arrays hold.
+    pub(super) fn restore(config: &TrunkConfig, layout: Layout, archive: &mut Archive) -> Result<TrunkModel, Error> {
+        config.check()?;
+        let capacity = Capacity::default().archived(archive)?;
+        capacity.check()?;
+        let config = TrunkConfig { capacity: Some(capacity), ..config.clone() };
+        let (claimed, held) = (Self::n_numbers(&config, layout), archive.n_numbers());
+        if claimed > held {
+            let (want, got) = (format!("of at most {held} numbers, which the file holds"), claimed.to_string());
+            return Err(Error::Array { name: "capacity".to_owned(), want, got });
+        }
+        let mut model = TrunkModel::blank(config, layout)?;
+        model.archive(archive)?;
+        Ok(model)
+    }
+
+    /// Goes through all that was learned but for the capacity.
+    fn archive(&mut self, archive: &mut Archive) -> Result<(), Error> {
         let Units { lo, hi, mean, deviation, s } = &mut self.units;
         let mut units = [*lo, *hi, *mean, *deviation, *s];
         archive.array("units", &[5], &mut units)?;
@@ -279,7 +291,7 @@ impl TrunkModel {
     }
 
     /// How many numbers such a model keeps at least.
-    pub(super) fn n_numbers(config: &TrunkConfig, layout: Layout) -> u128 {
+    fn n_numbers(config: &TrunkConfig, layout: Layout) -> u128 {
         let product = |sizes: &[usize]| sizes.iter().fold(1u128, |n, &size| n.saturating_mul(size as u128));
         let Some(Capacity { layers, width, .. }) = config.capacity else { return 0 };
         let (d, k) = (layout.dim, if layout.n_blocks() > 1 { layout.n_actions } else { 1 });
@@ -346,14 +358,13 @@ fn direct(config: &TrunkConfig, log: &LoggedData, seed: Seed) -> Result<Option<V
 
 /// The clone whose probabilities make a width, of the same size as the members.
 fn clone_of(log: &LoggedData, config: &TrunkConfig, seed: Seed) -> Result<Trunk, Error> {
-    let capacity = config.capacity.expect("chosen before");
-    let seed = seed.child("clone");
-    let config = TrunkConfig { objective: Objective::Clone, capacity: None, towards: Towards::Zero, ..config.clone() };
-    let targets = Targets::clone_of(log);
-    let own = capacity::choose_of_size(&config, capacity, log, &targets, seed)?;
-    let mut trunk = Trunk::new(capacity.network(log.contexts().layout()), log.contexts(), seed)?;
-    let (rounds, n) = (targets.rounds(), log.n_rounds());
-    trunk.train(log.contexts(), &rounds, config.training(own, n, 1.0), &mut seed.stream("order"), &targets)?;
+    let size = config.capacity.expect("chosen before");
+    let (seed, targets) = (seed.child("clone"), Targets::clone_of(log));
+    let usual = Capacity { layers: size.layers, width: size.width, ..Capacity::default() };
+    let config = TrunkConfig { towards: Towards::Zero, ..config.clone() };
+    let mut trunk = Trunk::new(size.network(log.contexts().layout()), log.contexts(), seed)?;
+    let training = config.training(usual, log.n_rounds(), 1.0);
+    trunk.train(log.contexts(), &targets.rounds(), training, &mut seed.stream("order"), &targets)?;
     Ok(trunk)
 }
 
@@ -374,12 +385,7 @@ impl RewardModel for TrunkModel {
         let numbers_of = |trunk: &Trunk, objective: Objective| {
             let mut z = Vec::new();
             trunk.outputs(contexts, rounds.clone(), &mut z);
-            let mut from = 0;
-            for t in rounds.clone() {
-                let own = contexts.pairs(t).len();
-                objective::numbers(objective, &mut z[from..from + own]);
-                from += own;
-            }
+            dispatch(Numbers { objective, contexts, rounds: rounds.clone(), z: &mut z });
             z
         };
         let own: Vec<Vec<f32>> = self.members.iter().map(|trunk| numbers_of(trunk, objective)).collect();
@@ -405,14 +411,24 @@ impl RewardModel for TrunkModel {
     }
 }
 
-/// A learner on a trunk, fitted: for whoever keeps models by name.
-pub(super) fn restore(
-    config: &TrunkConfig,
-    layout: Layout,
-    archive: &mut Archive,
-) -> Result<Arc<dyn RewardModel>, Error> {
-    debug_assert!(archive.keep() == Keep::Policy);
-    let mut model = TrunkModel::blank(config, layout)?;
-    model.archive(archive)?;
-    Ok(Arc::new(model))
+/// z of some rounds becomes what the objective says of each pair.
+struct Numbers<'a> {
+    objective: Objective,
+    contexts: &'a Contexts,
+    rounds: Range<usize>,
+    z: &'a mut [f32],
+}
+
+impl Job for Numbers<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn call(self) {
+        let mut from = 0;
+        for t in self.rounds {
+            let own = self.contexts.pairs(t).len();
+            objective::numbers(self.objective, &mut self.z[from..from + own]);
+            from += own;
+        }
+    }
 }
