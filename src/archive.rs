@@ -119,6 +119,11 @@ impl Archive {
         !self.writing
     }
 
+    /// How many numbers are stored, or have been taken: what is claimed can be held against it before memory is taken.
+    pub fn n_numbers(&self) -> u128 {
+        self.arrays.values().map(|array| array.numbers.len() as u128).sum()
+    }
+
     /// Goes through an array of known sizes.
     pub fn array<T: Element>(&mut self, name: &str, shape: &[usize], values: &mut [T]) -> Result<(), Error> {
         if self.writing {

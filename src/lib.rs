@@ -43,6 +43,7 @@ pub mod net;
 pub mod ope;
 pub mod policy;
 mod seed;
+pub mod select;
 pub mod theory;
 
 pub use data::{Contexts, Eligible, Encoding, Layout, LoggedData, Pair, Round};

@@ -105,6 +105,16 @@ names! {
         Behaviour => "behaviour",
         /// A classifier of the logged actions.
         Clone => "clone",
+        /// A classifier of the actions that earned more than the mean.
+        CloneRewarded => "clone-rewarded",
+        /// The choice likelihood on a shared trunk.
+        Choice => "choice",
+        /// Squared loss on a shared trunk.
+        Regression => "regression",
+        /// The least of networks fitted to perturbed rewards (Nguyen-Tang & Arora 2023).
+        Viper => "viper",
+        /// A learner chosen from the log alone.
+        Auto => "auto",
     }
 }
 
@@ -163,10 +173,14 @@ names! {
 }
 
 impl Algorithm {
-    /// What the paper's figures show, with the references: the other systems of Table 1 run when they are asked for.
+    /// What the paper's figures show, with the references: the other systems of Table 1 and the learners on a trunk run
+    /// when they are asked for.
     pub fn of_the_figures() -> Vec<Algorithm> {
-        use Algorithm::{LinGreedy, NeuralRetrain, ReluGreedy, TabGreedy, TabLcb};
-        let others = [LinGreedy, TabLcb, TabGreedy, ReluGreedy, NeuralRetrain];
+        use Algorithm::{
+            Auto, Choice, CloneRewarded, LinGreedy, NeuralRetrain, Regression, ReluGreedy, TabGreedy, TabLcb, Viper,
+        };
+        let others =
+            [LinGreedy, TabLcb, TabGreedy, ReluGreedy, NeuralRetrain, CloneRewarded, Choice, Regression, Viper, Auto];
         Algorithm::ALL.iter().copied().filter(|a| !others.contains(a)).collect()
     }
 }
@@ -232,6 +246,11 @@ pub fn paper_name(algorithm: &str) -> &str {
         Some(Algorithm::Constant) => "best constant action",
         Some(Algorithm::Behaviour) => "behaviour policy",
         Some(Algorithm::Clone) => "clone of the log",
+        Some(Algorithm::CloneRewarded) => "clone of rewarded rounds",
+        Some(Algorithm::Choice) => "choice",
+        Some(Algorithm::Regression) => "regression",
+        Some(Algorithm::Viper) => "VIPeR",
+        Some(Algorithm::Auto) => "auto",
         None => algorithm,
     }
 }

@@ -11,8 +11,9 @@ use std::time::Instant;
 
 use neuralcb::bandit::Verdict;
 use neuralcb::ope::{importance_weights, snips};
-use neuralcb::policy::{Behaviour, BehaviourConfig, Imitation, ImitationConfig};
-use neuralcb::{Error, ModelConfig};
+use neuralcb::policy::{Behaviour, BehaviourConfig, Rounding, pessimistic};
+use neuralcb::select::{AutoConfig, choose};
+use neuralcb::{Contexts, Error, ModelConfig};
 
 use crate::decisions::Decisions;
 use crate::error::ExperimentError;
@@ -97,7 +98,7 @@ fn run_task(
     let mut run = Run { config, pass: &task.pass, problem, progress, record: &mut record };
     match &task.pass.job {
         Job::Model(model) => run.model(model)?,
-        Job::Clone(imitation) => run.clone(imitation)?,
+        Job::Auto(auto) => run.auto(auto)?,
         Job::References => run.references()?,
     }
     Ok(record)
@@ -123,10 +124,7 @@ impl Run<'_> {
             let (from, work) = (t, self.pass.train_work(size(self.config), t, n));
             let mut told = 0;
             while t < n {
-                for round in t..n.min(t + 100) {
-                    let round = log.round(round);
-                    learner.observe(round.chosen, round.reward);
-                }
+                learner.read(log, t..n.min(t + 100));
                 t = n.min(t + 100);
                 let now = whole(work * (t - from) as f64 / (n - from) as f64);
                 (self.progress)(now - told);
@@ -154,19 +152,24 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn clone(&mut self, config: &ImitationConfig) -> Result<(), Error> {
+    fn auto(&mut self, config: &AutoConfig) -> Result<(), Error> {
         let Problem { log, held_out, test, seed, .. } = self.problem;
-        for n in self.config.checkpoints() {
+        for n in self.config.checkpoints().into_iter().filter(|&n| n > 1) {
             let start = Instant::now();
-            let clone = Imitation::fit(config, log, 0..n, seed.child("clone"))?;
+            let (seed, log) = (seed.child("auto"), log.slice(0..n));
+            let winner = choose(config, &log, seed)?.winner;
+            let model = winner.fit(&log, seed)?;
             (self.progress)(whole(self.pass.train_work(size(self.config), 0, n)));
             let train_seconds = start.elapsed().as_secs_f64();
             let start = Instant::now();
-            let verdict = test.judge(&clone.choose(test.contexts())?);
+            let choose = |contexts: &Contexts| {
+                pessimistic(contexts, &model.estimate(contexts)?, winner.betas[0], Rounding::None)
+            };
+            let verdict = test.judge(&choose(test.contexts())?);
             self.judged(&[verdict], train_seconds, start.elapsed().as_secs_f64());
             (self.progress)(whole(self.pass.score_work(size(self.config), n, self.config.test_contexts)));
             if n == self.config.held_out_from() && held_out.n_rounds() > 0 {
-                self.validate(0, &clone.choose(held_out.contexts())?)?;
+                self.validate(0, &choose(held_out.contexts())?)?;
             }
         }
         Ok(())

@@ -2,6 +2,8 @@
 //! expected reward of every action.
 //!
 //! * **classes**: action a earns 1 if it is the row's class, else 0;
+//! * **noisy**: the same with noise: 1 with probability 0.8 for the row's class, 0.2 for any other;
+//! * **clicks**: graded relevance: 1 with probability 0.6 for the row's class, 0.4 for the one after it, 0.1 for any other;
 //! * **mushroom** (Riquelme et al. 2018): not eating earns 0, eating an edible mushroom +5, eating a poisonous one +5 or
 //!   −35 with equal probability. A policy is judged by the expectation, −15.
 //!
@@ -37,6 +39,10 @@ pub struct Labelled {
 pub enum RewardRule {
     /// 1 for the row's class, 0 for any other; as many actions as classes.
     Classes,
+    /// 1 with probability 0.8 for the row's class, 0.2 for any other.
+    Noisy,
+    /// 1 with probability 0.6 for the row's class, 0.4 for the one after it, 0.1 for any other.
+    Clicks,
     /// Action 0 eats, action 1 does not; class 0 is edible, class 1 poisonous.
     Mushroom,
 }
@@ -96,6 +102,12 @@ impl Bandit for Classification {
             let class = self.data.labels[row] as usize;
             match self.rule {
                 RewardRule::Classes => expected.extend((0..k).map(|a| f64::from(u8::from(a == class)))),
+                RewardRule::Noisy => expected.extend((0..k).map(|a| if a == class { 0.8 } else { 0.2 })),
+                RewardRule::Clicks => expected.extend((0..k).map(|a| match (a + k - class) % k {
+                    0 => 0.6,
+                    1 => 0.4,
+                    _ => 0.1,
+                })),
                 RewardRule::Mushroom => expected.extend([EATING[class], 0.0]),
             }
         }
@@ -115,6 +127,7 @@ impl Bandit for Classification {
                     -35.0
                 }
             }
+            RewardRule::Noisy | RewardRule::Clicks => f64::from(u8::from(rng.random::<f64>() < expected)),
             _ => expected,
         }
     }

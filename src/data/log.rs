@@ -84,6 +84,11 @@ impl LoggedData {
         &self.contexts
     }
 
+    /// The same log with other rewards, which must be finite.
+    pub fn with_rewards(&self, f: impl Fn(f64) -> f64) -> LoggedData {
+        LoggedData { rewards: self.rewards.iter().map(|&r| f(r)).collect(), ..self.clone() }
+    }
+
     /// A copy of the given rounds.
     pub fn slice(&self, rounds: Range<usize>) -> LoggedData {
         LoggedData {

@@ -13,6 +13,7 @@
 //! | linear greedy (Table 1: Duan & Wang) | [`Linear`] | 0 |
 //! | narrow ReLU network (Table 1: Nguyen-Tang et al.) | [`Refit`], on demand | 0 |
 //! | NeuralUCB's retraining from scratch (Section 5) | [`Refit`], every round | > 0 |
+//! | choice, regression, VIPeR, clones and their kin | [`TrunkModel`] | ≥ 0 |
 //!
 //! A [`Learner`] is a model in training; [`Learner::model`] gives what it has learned so far as a frozen
 //! [`RewardModel`], which later rounds do not change.
@@ -47,9 +48,10 @@ pub use neural_linear::{NeuralLinear, NeuralLinearConfig};
 pub use precision::Precision;
 pub use refit::{Refit, RefitConfig, When};
 pub use tabular::{Tabular, TabularConfig};
+pub use trunk::{Capacity, Objective, Perturbation, TrunkConfig, TrunkLearner, TrunkModel, Width};
 
 use crate::archive::Archive;
-use crate::data::{Contexts, Layout, Pair};
+use crate::data::{Contexts, Layout, LoggedData, Pair};
 use crate::error::Error;
 use crate::net::NetConfig;
 use crate::seed::Seed;
@@ -113,6 +115,14 @@ pub trait Learner: Send {
     /// Reads one round: what was chosen and what came of it.
     fn observe(&mut self, chosen: Pair<'_>, reward: f64);
 
+    /// Reads some rounds of a log, in order. A learner that looks at more of a round than what was chosen takes it here.
+    fn read(&mut self, log: &LoggedData, rounds: Range<usize>) {
+        for t in rounds {
+            let round = log.round(t);
+            self.observe(round.chosen, round.reward);
+        }
+    }
+
     /// Goes through all that has been learned, by name: into a file, or back from one into a learner that was made with
     /// the same settings.
     fn archive(&mut self, archive: &mut Archive) -> Result<(), Error>;
@@ -137,6 +147,8 @@ pub enum ModelConfig {
     Tabular(TabularConfig),
     /// A network fitted from scratch: narrow ReLU on demand, NeuralUCB's retraining at every round.
     Refit(RefitConfig),
+    /// Choice, regression, clones: a shared trunk, fitted to a whole log ([`TrunkModel::fit`]).
+    Trunk(TrunkConfig),
 }
 
 impl ModelConfig {
@@ -160,7 +172,8 @@ impl ModelConfig {
             ModelConfig::NeuralLinear(config) => network(&config.net, config.covariance),
             ModelConfig::Linear(_) => product(&[layout.n_blocks(), layout.dim, layout.dim]),
             ModelConfig::Refit(config) => network(&config.net, config.covariance),
-            ModelConfig::Kernel(_) | ModelConfig::Tabular(_) => 0,
+            // a trunk holds its size against the file itself
+            ModelConfig::Trunk(_) | ModelConfig::Kernel(_) | ModelConfig::Tabular(_) => 0,
         }
     }
 
@@ -181,6 +194,7 @@ impl ModelConfig {
             ModelConfig::Kernel(config) => Box::new(Kernel::new(config.clone(), layout)?),
             ModelConfig::Tabular(config) => Box::new(Tabular::new(config.clone(), layout)?),
             ModelConfig::Refit(config) => Box::new(Refit::<f32>::new(config.clone(), layout, seed)?),
+            ModelConfig::Trunk(config) => Box::new(TrunkLearner::new(config.clone(), layout, seed)?),
         })
     }
 }

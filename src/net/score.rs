@@ -150,6 +150,8 @@ pub(crate) struct Outputs<'a, T> {
     pub(crate) inputs: &'a [T],
     pub(crate) work: &'a mut Work<T>,
     pub(crate) out: &'a mut [T],
+    /// Where the last hidden layer of each row goes, or empty.
+    pub(crate) hidden: &'a mut [T],
 }
 
 impl<T: Scalar> Job for Outputs<'_, T> {
@@ -157,13 +159,17 @@ impl<T: Scalar> Job for Outputs<'_, T> {
 
     #[inline(always)]
     fn call(self) {
-        let Outputs { net, weights, inputs, work, out } = self;
-        let (k, tiles) = (net.n_outputs, &mut work.tiles);
+        let Outputs { net, weights, inputs, work, out, hidden } = self;
+        let (k, m, tiles) = (net.n_outputs, net.last_in(), &mut work.tiles);
+        let mut hidden = hidden.chunks_mut(ROWS * m);
         for (inputs, out) in inputs.chunks(ROWS * net.n_in).zip(out.chunks_mut(ROWS * k)) {
             to_tiles(inputs, net.n_in, &mut tiles.input);
             tiles.project(net, &weights.first);
             tiles.forth(net, &weights.rest);
             from_tiles(&tiles.f, out, k);
+            if let Some(hidden) = hidden.next() {
+                from_tiles(tiles.last(), hidden, m);
+            }
         }
     }
 }

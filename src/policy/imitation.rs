@@ -17,8 +17,8 @@ use super::pessimism::Choices;
 use crate::archive::Archive;
 use crate::data::{Contexts, Layout, LoggedData};
 use crate::error::{Error, at_least};
-use crate::model::trunk::{self, Training, Trunk};
-use crate::net::{NetConfig, loss};
+use crate::model::trunk::{Capacity, Targets, Training, Trunk};
+use crate::net::{NetConfig, Towards, loss};
 use crate::seed::Seed;
 
 /// Settings of the clone.
@@ -90,20 +90,19 @@ impl Imitation {
     pub fn fit(config: &ImitationConfig, log: &LoggedData, rounds: Range<usize>, seed: Seed) -> Result<Self, Error> {
         at_least("rounds in the log", 1, "at least 1", rounds.len())?;
         at_least("epochs", 1, "at least 1", config.epochs)?;
-        let (contexts, actions) = (log.contexts(), log.actions());
+        let contexts = log.contexts();
         let mut trunk = Trunk::new(Self::network(config, contexts.layout()), contexts, seed)?;
         let rounds: Vec<u32> = rounds.map(|t| t as u32).collect();
         let passes = config.epochs.max(LEAST_STEPS / rounds.len().div_ceil(BATCH));
-        let training = Training { passes, batch: BATCH, lr: config.lr, l2: config.l2 };
-        trunk.train(contexts, &rounds, training, &mut seed.stream("batches"), |t, z| {
-            let chosen = contexts.place(t, actions[t] as usize).expect("checked at the door");
-            loss::likelihood(z, chosen, 1.0);
-        })?;
+        let training = Training { passes, batch: BATCH, lr: config.lr, l2: config.l2, towards: Towards::Zero };
+        let order = &mut seed.stream("batches");
+        trunk.train(contexts, &rounds, training, order, &Targets::clone_of(log))?;
         Ok(Imitation { trunk })
     }
 
     fn network(config: &ImitationConfig, layout: Layout) -> NetConfig {
-        trunk::config(usize::from(config.width > 0), config.width, layout)
+        let layers = usize::from(config.width > 0);
+        Capacity { layers, width: config.width.max(1), ..Capacity::default() }.network(layout)
     }
 
     /// A clone that has learned nothing, for [`Imitation::archive`] to fill.

@@ -6,29 +6,17 @@
 //!
 //! A pass over n rounds costs O(n·(d·m + m·K)), or O(n·K·d·m) where every action has its own vector.
 
+use std::ops::Range;
+
 use rand::seq::SliceRandom;
 
+use super::objective::Targets;
 use crate::archive::Archive;
 use crate::data::{Contexts, Encoding, Layout};
 use crate::error::{Error, at_least, not_negative, positive};
-use crate::net::{
-    Batch, Init, Net, NetConfig, Number, Optimiser, OutputScale, Outputs, OutputsOf, Params, Stepper, Towards, Work,
-};
+use crate::linalg::vectors::{Job, dispatch};
+use crate::net::{Batch, Net, NetConfig, Number, Optimiser, OutputsOf, Params, Stepper, Towards, Work};
 use crate::seed::{Seed, Stream};
-
-/// Hidden layers of the trunk: He's initialisation, biases, no layer norm.
-pub(crate) fn config(hidden: usize, width: usize, layout: Layout) -> NetConfig {
-    NetConfig {
-        depth: 1 + hidden,
-        width: width.max(1),
-        layer_norm: false,
-        biases: true,
-        outputs: if layout.encoding == Encoding::Disjoint { Outputs::PerAction } else { Outputs::One },
-        output_scale: OutputScale::One,
-        init: Init::He,
-        ..NetConfig::default()
-    }
-}
 
 /// How a trunk is trained.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -39,14 +27,16 @@ pub(crate) struct Training {
     pub(crate) batch: usize,
     /// Adam's learning rate at the start.
     pub(crate) lr: f64,
-    /// Weight of ½‖W‖².
+    /// Weight of the penalty.
     pub(crate) l2: f64,
+    /// What it pulls towards.
+    pub(crate) towards: Towards,
 }
 
 impl Training {
     /// Refuses what cannot work.
     pub(crate) fn check(&self) -> Result<(), Error> {
-        at_least("epochs", 1, "at least 1", self.passes)?;
+        at_least("passes", 1, "at least 1", self.passes)?;
         at_least("batch size", 1, "at least 1", self.batch)?;
         positive("lr", self.lr)?;
         not_negative("l2", self.l2)
@@ -111,6 +101,7 @@ impl Trunk {
                 inputs: &inputs,
                 work: &mut work,
                 out: &mut z,
+                hidden: &mut [],
             });
             let mut row = 0;
             for &t in rounds {
@@ -119,6 +110,36 @@ impl Trunk {
                 row += self.rows(contexts, t);
             }
         }
+    }
+
+    /// Numbers of the last hidden layer.
+    pub(super) fn features(&self) -> usize {
+        self.net.width()
+    }
+
+    /// The last hidden layer of every input row of the rounds.
+    pub(super) fn hidden(&self, contexts: &Contexts, rounds: Range<usize>) -> Vec<f32> {
+        let (mut work, m, d) = (Work::new(&self.net), self.features(), self.layout.dim);
+        let inputs: Vec<f32> = contexts.rows(rounds).iter().map(|x| x * self.scale).collect();
+        let (mut z, mut hidden) = (vec![0.0; inputs.len() / d * self.net.n_outputs()], vec![0.0; inputs.len() / d * m]);
+        f32::outputs(OutputsOf {
+            net: &self.net,
+            weights: &self.weights,
+            inputs: &inputs,
+            work: &mut work,
+            out: &mut z,
+            hidden: &mut hidden,
+        });
+        hidden
+    }
+
+    /// The input rows of each round, counted from the first one's.
+    pub(super) fn rows_of(&self, contexts: &Contexts, rounds: Range<usize>) -> impl Iterator<Item = Range<usize>> {
+        let mut row = 0;
+        rounds.map(move |t| {
+            row += self.rows(contexts, t);
+            row - self.rows(contexts, t)..row
+        })
     }
 
     /// Input rows of a round.
@@ -134,20 +155,20 @@ impl Trunk {
         }
     }
 
-    /// Trains on some rounds. `loss` is given a round's number and its z, and turns them into slopes.
+    /// Trains on some rounds.
     pub(crate) fn train(
         &mut self,
         contexts: &Contexts,
         rounds: &[u32],
         training: Training,
         order: &mut Stream,
-        mut loss: impl FnMut(usize, &mut [f32]),
+        targets: &Targets,
     ) -> Result<(), Error> {
         training.check()?;
-        let adam = Optimiser::Adam { lr: training.lr, l2: training.l2, towards: Towards::Zero };
+        let adam = Optimiser::Adam { lr: training.lr, l2: training.l2, towards: training.towards };
         let mut stepper = Stepper::new(adam, &self.net, &self.weights, 1.0)?;
-        let mut step = Step { batch: Batch::new(&self.net), z: Vec::new() };
-        let mut rounds = rounds.to_vec();
+        let mut batch = Batch::new(&self.net);
+        let (mut rounds, mut z) = (rounds.to_vec(), Vec::new());
         let n_steps = training.passes * rounds.len().div_ceil(training.batch);
         let mut t = 0;
         for _ in 0..training.passes {
@@ -155,50 +176,71 @@ impl Trunk {
             for some in rounds.chunks(training.batch) {
                 let rate = 1.0 - t as f64 / n_steps as f64;
                 t += 1;
-                step.forth(self, contexts, some);
-                step.slopes(self, contexts, some, &mut loss);
-                step.batch.back(&self.net, &mut self.weights, &mut stepper, t, rate);
+                self.enter(&mut batch, contexts, some);
+                batch.forth(&self.net, &self.weights);
+                dispatch(Slopes { trunk: self, batch: &mut batch, contexts, rounds: some, targets, z: &mut z });
+                batch.back(&self.net, &mut self.weights, &mut stepper, t, rate);
             }
         }
         Ok(())
     }
-}
 
-/// Memory that every step uses again.
-struct Step {
-    batch: Batch<f32>,
-    z: Vec<f32>,
-}
-
-impl Step {
-    /// The outputs of some rounds.
-    fn forth(&mut self, trunk: &Trunk, contexts: &Contexts, rounds: &[u32]) {
-        let n_rows = rounds.iter().map(|&t| trunk.rows(contexts, t as usize)).sum();
-        self.batch.begin(&trunk.net, n_rows, std::iter::repeat_n(0, n_rows));
+    /// Writes the inputs of some rounds.
+    fn enter(&self, batch: &mut Batch<f32>, contexts: &Contexts, rounds: &[u32]) {
+        let n_rows = rounds.iter().map(|&t| self.rows(contexts, t as usize)).sum();
+        batch.begin(&self.net, n_rows, std::iter::repeat_n(0, n_rows));
         let mut row = 0;
         for &t in rounds {
             let t = t as usize;
-            for x in contexts.rows(t..t + 1).chunks_exact(trunk.layout.dim) {
-                let input = self.batch.input_mut(row);
-                input.iter_mut().zip(x).for_each(|(input, x)| *input = x * trunk.scale);
+            for x in contexts.rows(t..t + 1).chunks_exact(self.layout.dim) {
+                let input = batch.input_mut(row);
+                input.iter_mut().zip(x).for_each(|(input, x)| *input = x * self.scale);
                 row += 1;
             }
         }
-        self.batch.forth(&trunk.net, &trunk.weights);
     }
 
-    /// The slopes of the mean loss of some rounds.
-    fn slopes(&mut self, trunk: &Trunk, contexts: &Contexts, rounds: &[u32], loss: &mut impl FnMut(usize, &mut [f32])) {
-        let (f, slopes) = self.batch.outputs_and_slopes();
+    /// The mean loss over some rounds.
+    pub(super) fn loss(&self, contexts: &Contexts, rounds: &[u32], targets: &Targets) -> f64 {
+        let mut z = Vec::new();
+        self.outputs(contexts, rounds.iter().map(|&t| t as usize), &mut z);
+        let (mut sum, mut from) = (0.0, 0);
+        for &t in rounds {
+            let pairs = contexts.pairs(t as usize);
+            let own = from..from + pairs.len();
+            from = own.end;
+            sum += targets.value(t as usize, pairs.start, &mut z[own]);
+        }
+        sum / rounds.len() as f64
+    }
+}
+
+/// The slopes of the mean loss of some rounds.
+struct Slopes<'a> {
+    trunk: &'a Trunk,
+    batch: &'a mut Batch<f32>,
+    contexts: &'a Contexts,
+    rounds: &'a [u32],
+    targets: &'a Targets,
+    /// Memory for the outputs of a round.
+    z: &'a mut Vec<f32>,
+}
+
+impl Job for Slopes<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn call(self) {
+        let Slopes { trunk, batch, contexts, rounds, targets, z } = self;
+        let (f, slopes) = batch.outputs_and_slopes();
         slopes.fill(0.0);
         let (share, mut row) = (1.0 / rounds.len() as f32, 0);
         for &t in rounds {
-            let t = t as usize;
-            let places = 0..contexts.pairs(t).len();
-            self.z.clear();
-            self.z.extend(places.clone().map(|place| f[trunk.output(contexts, t, row, place)]));
-            loss(t, &mut self.z);
-            for (place, z) in places.zip(&self.z) {
+            let (t, pairs) = (t as usize, contexts.pairs(t as usize));
+            z.clear();
+            z.extend((0..pairs.len()).map(|place| f[trunk.output(contexts, t, row, place)]));
+            targets.slopes(t, pairs.start, z);
+            for (place, z) in z.iter().enumerate() {
                 slopes[trunk.output(contexts, t, row, place)] = z * share;
             }
             row += trunk.rows(contexts, t);
