@@ -6,7 +6,7 @@
 //! ```text
 //! cargo run --release -p neuralcb-experiments --example learners -- --data DIR --out table.csv \
 //!     --datasets quadratic,mnist --behaviours epsilon-0.1,uniform --rewards classes,noisy --rounds 500,2000 --seeds 1,2,3 \
-//!     --learners clone,choice,auto
+//!     --learners clone,choice,auto --scale standardised
 //! ```
 
 use std::collections::{HashMap, HashSet};
@@ -23,7 +23,7 @@ use neuralcb::model::{Capacity, LinearConfig, Objective, Perturbation, TrunkConf
 use neuralcb::policy::{Behaviour, BehaviourConfig, LinUcbConfig, Rounding, pessimistic};
 use neuralcb::select::{AutoConfig, Candidate, choose};
 use neuralcb::{LoggedData, ModelConfig, Seed};
-use neuralcb_logs::datasets::{Preparation, RealData};
+use neuralcb_logs::datasets::{Preparation, RealData, Scale};
 
 type Anyhow<T> = Result<T, Box<dyn std::error::Error>>;
 
@@ -53,11 +53,12 @@ impl Args {
 fn bandits(
     dataset: &str,
     rewards: &str,
+    scale: Scale,
     data: &std::path::Path,
     seed: Seed,
 ) -> Anyhow<(Box<dyn Bandit>, Box<dyn Bandit>)> {
     if let Some(real) = RealData::parse(dataset) {
-        let loaded = real.load(&Preparation::default(), data)?;
+        let loaded = real.load(&Preparation { scale, ..Preparation::default() }, data)?;
         let (n, test_from) = (loaded.labels.len(), loaded.test_from);
         let labelled =
             Arc::new(Labelled { dim: loaded.dim, n_classes: loaded.n_classes, x: loaded.x, labels: loaded.labels });
@@ -149,6 +150,7 @@ fn judge(name: &str, log: &LoggedData, test: &TestSet, seed: Seed) -> Anyhow<(f6
 fn main() -> Anyhow<()> {
     let args = Args::read();
     let data = PathBuf::from(args.list("--data", "data").remove(0));
+    let scale: Scale = serde_json::from_value(args.list("--scale", "unit-norm").remove(0).into())?;
     let out = PathBuf::from(args.list("--out", "learners.csv").remove(0));
     let known: HashSet<String> = match std::fs::read_to_string(&out) {
         Ok(text) => text.lines().filter_map(|line| Some(line.rsplitn(4, ',').nth(3)?.to_owned())).collect(),
@@ -163,7 +165,7 @@ fn main() -> Anyhow<()> {
         for rewards in args.list("--rewards", "classes,noisy,clicks").iter().filter(|r| real || *r == "classes") {
             for seed in args.numbers("--seeds", "1,2,3") {
                 let of_seed = Seed::new(seed as u64).child(&dataset);
-                let (train, test) = bandits(&dataset, rewards, &data, of_seed)?;
+                let (train, test) = bandits(&dataset, rewards, scale, &data, of_seed)?;
                 let n_test = test.n_contexts().map_or(10_000, |n| n.min(10_000));
                 let test = TestSet::draw(test.as_ref(), n_test, &mut of_seed.stream("test"))?;
                 for name in args.list("--behaviours", &BEHAVIOURS.join(",")) {

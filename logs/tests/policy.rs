@@ -260,8 +260,12 @@ fn pessimism_and_steps_can_be_those_of_the_theorem() {
     let folder = tempfile::tempdir().unwrap();
     let log = open(&log_file(folder.path(), 300));
     let net = NetConfig { layer_norm: false, duplicate_input: true, ..NetConfig::default() };
-    let wanted =
-        Recipe { beta: Some(Rule::Theory), step: Some(Rule::Theory), net: Some(net.clone()), ..Recipe::default() };
+    let wanted = Recipe {
+        beta: Some(Rule::Theory),
+        step: Some(Rule::Theory),
+        net: Some(net.clone()),
+        ..recipe(Algorithm::Neuralcb)
+    };
     let policy = trained(&log, &wanted);
 
     let points = Points::all(&contexts(&policy, &log)).unwrap().normalised().distinct();

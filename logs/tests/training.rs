@@ -85,7 +85,14 @@ fn start(log: &Made, algorithm: Algorithm) -> Training {
     Training::start(log, &recipe(algorithm), &mut |_| {}).unwrap()
 }
 
-const MODELS: [Algorithm; 4] = [Algorithm::Neuralcb, Algorithm::NeuralLinLcb, Algorithm::LinLcb, Algorithm::KernLcb];
+const MODELS: [Algorithm; 6] = [
+    Algorithm::Neuralcb,
+    Algorithm::NeuralLinLcb,
+    Algorithm::LinLcb,
+    Algorithm::KernLcb,
+    Algorithm::Choice,
+    Algorithm::Clone,
+];
 
 #[test]
 fn a_training_in_parts_ends_with_the_arrays_of_the_whole() {
@@ -163,10 +170,10 @@ fn blocks_that_are_weighed_apart_give_the_report_of_the_log() {
 
 #[test]
 fn only_a_reward_model_can_go_on() {
-    let refused = Training::start(&Made::new(0..30, 30), &recipe_of_clone(), &mut |_| {}).err().unwrap();
+    let refused = Training::start(&Made::new(0..30, 30), &recipe_of_constant(), &mut |_| {}).err().unwrap();
     assert!(refused.to_string().contains("train it anew on all rounds"), "{refused}");
 }
 
-fn recipe_of_clone() -> Recipe {
-    Recipe { algorithm: Algorithm::Clone, ..Recipe::default() }
+fn recipe_of_constant() -> Recipe {
+    Recipe { algorithm: Algorithm::Constant, ..Recipe::default() }
 }

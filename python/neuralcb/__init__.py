@@ -17,10 +17,15 @@ from ._learners import KernLCB, Learner, LinLCB, NeuraLCB, NeuralGreedy, NeuralL
 from ._logs import Diagnosis, Tuned, diagnose, evaluate, score, train, tune
 from ._neuralcb import NeuralcbError, __version__
 from ._policy import Policy, load
+from ._sklearn import SklearnReward
 from ._sweep import sweep
+from ._trunk import Auto, Choice, Clone, Regression, VIPeR
 from .obp import from_obp
 
 __all__ = [
+    "Auto",
+    "Choice",
+    "Clone",
     "Diagnosis",
     "KernLCB",
     "Learner",
@@ -30,9 +35,12 @@ __all__ = [
     "NeuralLinLCB",
     "NeuralcbError",
     "Policy",
+    "Regression",
     "Reproduction",
     "SimulatedLog",
+    "SklearnReward",
     "Tuned",
+    "VIPeR",
     "__version__",
     "diagnose",
     "evaluate",

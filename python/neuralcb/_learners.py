@@ -36,8 +36,9 @@ def _seed(random_state: Any) -> int:
 
 
 class Learner:
-    """What all learners share. Use one of :class:`NeuraLCB`, :class:`NeuralGreedy`, :class:`NeuralLinLCB`,
-    :class:`LinLCB`, :class:`KernLCB`."""
+    """What all learners share. Use one of :class:`Auto`, :class:`Choice`, :class:`Regression`, :class:`VIPeR`,
+    :class:`Clone`, :class:`NeuraLCB`, :class:`NeuralGreedy`, :class:`NeuralLinLCB`, :class:`LinLCB`,
+    :class:`KernLCB`."""
 
     _algorithm: ClassVar[str]
 
@@ -65,6 +66,9 @@ class Learner:
         return type(self)(**self.get_params())
 
     def _recipe(self) -> str:
+        return json.dumps(self._settings())
+
+    def _settings(self) -> dict[str, Any]:
         recipe: dict[str, Any] = {"algorithm": self._algorithm, "preparation": {}}
         net: dict[str, Any] = {}
         for name, value in self.get_params().items():
@@ -80,7 +84,7 @@ class Learner:
                 recipe[_RENAMED.get(name, name)] = value.item() if isinstance(value, np.generic) else value
         if net:
             recipe["net"] = net
-        return json.dumps(recipe)
+        return recipe
 
     # --- learning
 

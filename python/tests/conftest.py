@@ -46,6 +46,8 @@ LEARNERS = {
     "NeuralLinLCB": dict(width=16, depth=2),
     "LinLCB": {},
     "KernLCB": {},
+    "Choice": dict(members=1),
+    "Regression": dict(members=2),
 }
 
 
