@@ -80,7 +80,7 @@ pub(crate) struct Prepared {
 pub(crate) fn prepare(log: &dyn ReadLog, recipe: &Recipe, progress: Progress<'_>) -> Result<Prepared, PolicyError> {
     recipe.check_names()?;
     progress(Step::Preparing);
-    let (preparation, summary) = Preparation::fit(log, &recipe.preparation)?;
+    let (preparation, summary) = Preparation::fit(log, &recipe.prepares())?;
     if recipe.algorithm == Algorithm::Auto {
         return auto::prepare(log, recipe, preparation, summary, progress);
     }

@@ -350,7 +350,7 @@ fn a_log_opened_for_a_policy_finds_its_columns_in_another_format_and_order() {
     let folder = tempfile::tempdir().unwrap();
     let text = "action,reward,x,city\n10,1,1.5,Oslo\n9,0,2.5,Lima\n10,1,3.5,Oslo\n";
     let log = open(folder.path(), "train.csv", text, &LogOptions::default()).unwrap();
-    let config = PreparationConfig { standardise: false, unit_norm: false, ..PreparationConfig::default() };
+    let config = PreparationConfig { standardise: false, unit_norm: Some(false), ..PreparationConfig::default() };
     let (preparation, summary) = Preparation::fit(&log, &config).unwrap();
     assert_eq!(preparation.actions(), ["9", "10"]);
     assert_eq!(preparation.places(), ["x", "city=Lima", "city=Oslo", "1"]);
@@ -382,7 +382,7 @@ fn missing_numbers_become_the_mean_where_that_is_asked_for() {
     let (raw, _) = Preparation::fit(&log, &PreparationConfig::raw()).unwrap();
     let block = log.blocks().next().unwrap().unwrap();
     assert_eq!(raw.contexts(&block).unwrap().rows(0..3), [1.0, 2.5, 4.0]);
-    let config = PreparationConfig { intercept: false, unit_norm: false, ..PreparationConfig::default() };
+    let config = PreparationConfig { intercept: false, unit_norm: Some(false), ..PreparationConfig::default() };
     let (standard, _) = Preparation::fit(&log, &config).unwrap();
     assert_eq!(standard.contexts(&block).unwrap().rows(0..3), [-1.0, 0.0, 1.0]);
 }

@@ -109,7 +109,7 @@ fn the_standardiser_is_that_of_the_library() {
     // Parquet keeps single precision; text is read as the decimal that it is, which differs in the ninth digit.
     let path = written(&log, folder.path(), "log.parquet");
     let file = Log::open(&[path], &LogOptions::default(), Want::OUTCOMES).unwrap();
-    let config = PreparationConfig { intercept: false, unit_norm: false, ..PreparationConfig::default() };
+    let config = PreparationConfig { intercept: false, unit_norm: Some(false), ..PreparationConfig::default() };
     let (preparation, _) = Preparation::fit(&file, &config).unwrap();
     let mut expected = log.contexts().rows(0..20_000).to_vec();
     let library = Standardiser::fit(&expected, 3).unwrap();

@@ -299,7 +299,7 @@ fn a_settings_file_is_read_and_its_typing_errors_named() {
     fs::write(&path, "algorithm = \"lin-lcb\"\nbeta = 0.5\n[preparation]\nintercept = false\n").unwrap();
     let recipe = Recipe::from_toml(&path).unwrap();
     assert_eq!((recipe.algorithm, recipe.beta), (Algorithm::LinLcb, Some(Rule::Fixed(0.5))));
-    assert!(!recipe.preparation.intercept && recipe.preparation.unit_norm);
+    assert!(!recipe.preparation.intercept && recipe.preparation.unit_norm.is_none());
     fs::write(&path, "betta = 0.5\n").unwrap();
     let message = Recipe::from_toml(&path).unwrap_err().to_string();
     assert!(message.contains("recipe.toml") && message.contains("betta"), "{message}");

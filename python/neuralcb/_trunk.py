@@ -18,7 +18,7 @@ class _Trunk(Learner):
         lr: float | None = None,
         standardise: bool = True,
         intercept: bool = True,
-        unit_norm: bool = True,
+        unit_norm: bool = False,
         missing: str = "refuse",
         random_state: Any = 1,
     ) -> None:
@@ -39,8 +39,10 @@ class Auto(Learner):
 
     Parameters
     ----------
-    standardise, intercept, unit_norm : bool, default True
-        Whether features are brought to mean 0 and deviation 1, a constant is added, and rows are brought to length 1.
+    standardise, intercept : bool, default True
+        Whether features are brought to mean 0 and deviation 1, and a constant is added.
+    unit_norm : bool, default False
+        Whether rows are brought to length 1.
     missing : "refuse" or "mean"
         What becomes of NaN in the contexts.
     random_state : int, default 1
@@ -71,7 +73,7 @@ class Auto(Learner):
         *,
         standardise: bool = True,
         intercept: bool = True,
-        unit_norm: bool = True,
+        unit_norm: bool = False,
         missing: str = "refuse",
         random_state: Any = 1,
     ) -> None:
@@ -127,7 +129,7 @@ class Choice(_Trunk):
         lr: float | None = None,
         standardise: bool = True,
         intercept: bool = True,
-        unit_norm: bool = True,
+        unit_norm: bool = False,
         missing: str = "refuse",
         random_state: Any = 1,
     ) -> None:
@@ -164,7 +166,7 @@ class Regression(Choice):
         lr: float | None = None,
         standardise: bool = True,
         intercept: bool = True,
-        unit_norm: bool = True,
+        unit_norm: bool = False,
         missing: str = "refuse",
         random_state: Any = 1,
     ) -> None:
@@ -231,7 +233,7 @@ class Clone(_Trunk):
         lr: float | None = None,
         standardise: bool = True,
         intercept: bool = True,
-        unit_norm: bool = True,
+        unit_norm: bool = False,
         missing: str = "refuse",
         random_state: Any = 1,
     ) -> None:

@@ -395,6 +395,13 @@ impl Recipe {
         Ok(Method::Model { algorithm: self.algorithm.name().to_owned(), config, beta, scale })
     }
 
+    /// How raw records become contexts, for the algorithm.
+    pub fn prepares(&self) -> PreparationConfig {
+        let on_a_trunk = self.algorithm == Algorithm::Auto || self.algorithm.trunk().is_some();
+        let unit_norm = self.preparation.unit_norm.unwrap_or(!on_a_trunk);
+        PreparationConfig { unit_norm: Some(unit_norm), ..self.preparation.clone() }
+    }
+
     /// The settings of a learner on a shared trunk.
     fn trunk_config(&self) -> Option<TrunkConfig> {
         let usual = self.algorithm.trunk()?;

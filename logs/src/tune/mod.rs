@@ -221,7 +221,7 @@ impl Tuned {
 pub fn tune(log: &dyn ReadLog, options: &TuneOptions, progress: &mut dyn FnMut(&str)) -> Result<Tuned, PolicyError> {
     options.check()?;
     progress("preparing");
-    let (preparation, summary) = Preparation::fit(log, &options.base.preparation)?;
+    let (preparation, summary) = Preparation::fit(log, &options.base.prepares())?;
     if summary.rounds < LEAST_ROUNDS {
         return Err(PolicyError::TooShort { rounds: summary.rounds, what: "tuning", least: LEAST_ROUNDS });
     }

@@ -218,7 +218,7 @@ impl Preparation {
             if self.config.intercept {
                 rows.chunks_exact_mut(d).for_each(|row| row[d - 1] = 1.0);
             }
-            if self.config.unit_norm {
+            if self.config.unit_norm.unwrap_or(true) {
                 rows.chunks_exact_mut(d).for_each(to_length_one);
             }
         });

@@ -32,8 +32,9 @@ pub struct PreparationConfig {
     pub standardise: bool,
     /// Whether a constant feature 1 is added. Default true.
     pub intercept: bool,
-    /// Whether each row is scaled to length 1. Default true.
-    pub unit_norm: bool,
+    /// Whether each row is scaled to length 1. By default it is, as the paper assumes, except for learners on a shared
+    /// trunk, which do better without.
+    pub unit_norm: Option<bool>,
     /// The most words of a category that have places of their own, those seen most often; the others are all zeros, as a
     /// word unseen in training. Default 1000.
     pub max_categories: usize,
@@ -41,14 +42,14 @@ pub struct PreparationConfig {
 
 impl Default for PreparationConfig {
     fn default() -> Self {
-        PreparationConfig { standardise: true, intercept: true, unit_norm: true, max_categories: 1000 }
+        PreparationConfig { standardise: true, intercept: true, unit_norm: None, max_categories: 1000 }
     }
 }
 
 impl PreparationConfig {
     /// Features as they are: nothing is scaled, nothing added.
     pub fn raw() -> Self {
-        PreparationConfig { standardise: false, intercept: false, unit_norm: false, ..Self::default() }
+        PreparationConfig { standardise: false, intercept: false, unit_norm: Some(false), ..Self::default() }
     }
 }
 
