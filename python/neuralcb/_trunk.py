@@ -217,6 +217,7 @@ class Clone(_Trunk):
     30
     """
 
+    _algorithm = "clone"
     _KINDS = {
         None: "clone",
         "rewarded": "clone-rewarded",
