@@ -1,8 +1,9 @@
 //! How often lower bounds are false, and how tight they are, on simulated logs whose truth is known: the numbers of
 //! `docs/CERTIFICATES.md`.
 //!
-//! `cargo run --release --example certificates -- DIR [SCALE]` makes the logs (SCALE times as many, 1 by default) and prints
-//! the tables. Every log leaves a line in `DIR/certificates.jsonl`; a run that was killed goes on after the last of them.
+//! `cargo run --release --example certificates -- DIR [SCALE]` makes the logs (SCALE times as many, 1 by default) and
+//! prints the tables. Every log leaves a line in `DIR/certificates.jsonl`; a run that was killed goes on after the last
+//! of them.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};

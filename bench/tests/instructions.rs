@@ -2,8 +2,8 @@
 //!
 //! Each kernel runs in a process of its own under callgrind, N times and 2N times; the difference is the kernel without
 //! its set-up. More than 5 % away from the record in either direction fails: slower is a fault, faster a new record.
-//! Counts belong to one compiler, the AVX2 path, and the library as it is in a release and in tests (see Cargo.toml) but for
-//! incremental compilation, which inlines less; elsewhere the test says so and skips.
+//! Counts belong to one compiler, the AVX2 path, and the library as it is in a release and in tests (see Cargo.toml)
+//! but for incremental compilation, which inlines less; elsewhere the test says so and skips.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -3,8 +3,8 @@
 //!
 //! x = n·ln 2 + r with |r| ≤ ½ ln 2, eˣ = 2ⁿ·eʳ. In f64 eʳ is the polynomial of degree 11 whose largest relative error
 //! is the smallest (3.1e-18, by the Remez exchange), and eˣ is within 2 units in the last place. In f32 it is
-//! 1 + r + r²·p(r) with p of degree 5 (Cephes), and eˣ is within 2 units too. What is below the smallest normal number is
-//! given as that.
+//! 1 + r + r²·p(r) with p of degree 5 (Cephes), and eˣ is within 2 units too. What is below the smallest normal number
+//! is given as that.
 
 use super::vectors::{Job, dispatch};
 

@@ -2,8 +2,8 @@
 //!
 //! Λ = λI + Σ x xᵀ,  θ = Λ⁻¹ Σ x r,  mean(u) = θᵀu,  width(u) = √(uᵀΛ⁻¹u)
 //!
-//! With disjoint encoding Λ is block-diagonal: K matrices of d × d, never one of Kd × Kd.
-//! Observe O(d²), model O(d³) per block, estimate O(d²) per pair; in f64 but for the width's product, see [`Precision`].
+//! With disjoint encoding Λ is block-diagonal: K matrices of d × d, never one of Kd × Kd. Observe O(d²), model O(d³)
+//! per block, estimate O(d²) per pair; in f64 but for the width's product, see [`Precision`].
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -104,8 +104,8 @@ pub trait RewardModel: Send + Sync {
     }
 }
 
-/// Rounds that one thread estimates at a time: at most 256, and about 1,024 to 4,096 pairs. Fixed, so that results do not
-/// depend on the number of threads.
+/// Rounds that one thread estimates at a time: at most 256, and about 1,024 to 4,096 pairs. Fixed, so that results do
+/// not depend on the number of threads.
 fn rounds_per_block(n_actions: usize) -> usize {
     256.min(4096 / n_actions).max(1024 / n_actions).max(1)
 }
@@ -115,7 +115,8 @@ pub trait Learner: Send {
     /// Reads one round: what was chosen and what came of it.
     fn observe(&mut self, chosen: Pair<'_>, reward: f64);
 
-    /// Reads some rounds of a log, in order. A learner that looks at more of a round than what was chosen takes it here.
+    /// Reads some rounds of a log, in order. A learner that looks at more of a round than what was chosen takes it
+    /// here.
     fn read(&mut self, log: &LoggedData, rounds: Range<usize>) {
         for t in rounds {
             let round = log.round(t);

@@ -184,7 +184,8 @@ impl<T: Number> Neural<T> {
         self.lambda.add(&self.net, &self.one, block, chosen.action, reward);
     }
 
-    /// The step of S-mode, after [`Neural::pass`]; a diagonal Λ learns of the round on the way, if it is to before the step.
+    /// The step of S-mode, after [`Neural::pass`]; a diagonal Λ learns of the round on the way, if it is to before the
+    /// step.
     fn step_single(&mut self, Pair { action, .. }: Pair<'_>, reward: f64) {
         let before = self.config.order == UpdateOrder::BeforeStep;
         let Neural { net, weights, stepper, lambda, one, scratch, t, .. } = self;

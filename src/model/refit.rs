@@ -1,13 +1,14 @@
-//! Networks that are fitted from scratch, by repeated passes over all rounds so far. Two systems of the paper's Table 1 and
-//! Section 5, told apart by [`When`]:
+//! Networks that are fitted from scratch, by repeated passes over all rounds so far. Two systems of the paper's Table 1
+//! and Section 5, told apart by [`When`]:
 //!
-//! * **on demand** (Nguyen-Tang et al. 2021): a narrow network fitted to the whole log when a model is asked for, played
-//!   greedily (β = 0). Λ is made of the gradients of the fitted network.
-//! * **every round** (NeuralUCB, Zhou et al. 2020): W ← W⁽⁰⁾ and `passes` passes over 𝒟_t, at every t. Λ takes the gradient
-//!   of each round at the weights that the round met. A pass costs O(t·p), so that reading a log costs O(n²·p): the
-//!   counterpart of NeuraLCB's O(n·p).
+//! * **on demand** (Nguyen-Tang et al. 2021): a narrow network fitted to the whole log when a model is asked for,
+//!   played greedily (β = 0). Λ is made of the gradients of the fitted network.
+//! * **every round** (NeuralUCB, Zhou et al. 2020): W ← W⁽⁰⁾ and `passes` passes over 𝒟_t, at every t. Λ takes the
+//!   gradient of each round at the weights that the round met. A pass costs O(t·p), so that reading a log costs
+//!   O(n²·p): the counterpart of NeuraLCB's O(n·p).
 //!
-//! The loss is that of [`super::Neural`]; a pass visits the rounds in a new random order (stream `passes`), `batch` at a time.
+//! The loss is that of [`super::Neural`]; a pass visits the rounds in a new random order (stream `passes`), `batch` at
+//! a time.
 
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
-//! A step on a batch of rows, in two halves: [`Batch::forth`] gives the outputs of all rows; whoever knows the loss turns
-//! them into slopes; [`Batch::back`] moves the weights along Σ_r slope_r·∇f(x_r).
+//! A step on a batch of rows, in two halves: [`Batch::forth`] gives the outputs of all rows; whoever knows the loss
+//! turns them into slopes; [`Batch::back`] moves the weights along Σ_r slope_r·∇f(x_r).
 //!
-//! Rows pass in tiles of sixteen (`tile.rs`). δ and h come back as rows, whose products move the weights (`walk.rs`); the
-//! gradients of vectors of parameters (bias, gain, offset, a single output's weights) are summed lane by lane.
+//! Rows pass in tiles of sixteen (`tile.rs`). δ and h come back as rows, whose products move the weights (`walk.rs`);
+//! the gradients of vectors of parameters (bias, gain, offset, a single output's weights) are summed lane by lane.
 
 use std::ops::Range;
 

@@ -1,4 +1,5 @@
-//! Inner products of gradients from their factors, for the exact Λ over many parameters: ⟨∇f(x), ∇f(y)⟩ = Σ (u·u′)(v·v′).
+//! Inner products of gradients from their factors, for the exact Λ over many parameters:
+//! ⟨∇f(x), ∇f(y)⟩ = Σ (u·u′)(v·v′).
 
 use std::ops::Range;
 

@@ -1,16 +1,17 @@
 //! What a hidden layer does between two products, forth and back, said once for every pass.
 //!
 //! ```text
-//! z  = W h_{l−1}                                δh = ∂f/∂h, from the layer behind
-//! z̃  = z + b                                    δy = δh·σ′(y)                         gradient of the offset
-//! x̂  = (z̃ − mean) / √(var + 1e-5)               δy·x̂                                  gradient of the gain
-//! y  = gain·x̂ + offset                          δz = (g − mean(g) − x̂·mean(g·x̂)) / √(var + 1e-5),  g = gain·δy
-//! h  = σ(y)                                                                           gradient of b, and of W: δz h_{l−1}ᵀ
+//! z  = W h_{l−1}                        δh = ∂f/∂h, from the layer behind
+//! z̃  = z + b                            δy = δh·σ′(y), the gradient of the offset
+//! x̂  = (z̃ − mean) / √(var + 1e-5)       δy·x̂, the gradient of the gain
+//! y  = gain·x̂ + offset                  δz = (g − mean(g) − x̂·mean(g·x̂)) / √(var + 1e-5),  g = gain·δy
+//! h  = σ(y)                             δz is the gradient of b, and δz h_{l−1}ᵀ that of W
 //! ```
 //!
 //! Mean and var are over the m units of a row. Without layer norm y = z̃ and δz = δy.
 //!
-//! Numbers lie in arrays in one of two ways ([`Lay`]): an array holds one unit of sixteen rows, or eight units of one row.
+//! Numbers lie in arrays in one of two ways ([`Lay`]): an array holds one unit of sixteen rows, or eight units of one
+//! row.
 
 use super::activation::{Activation, Formula, with_activation};
 use crate::linalg::scalar::Scalar;

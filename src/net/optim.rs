@@ -4,8 +4,8 @@
 //! Adam:  g = ∇ + l2·(W − C);  μ ← 0.9 μ + 0.1 g;  ν ← 0.999 ν + 0.001 g²;  W ← W − lr · μ̂ / (√ν̂ + 1e-8)
 //! AdamW: as Adam with l2 = 0, and W ← (1 − lr·decay) W before it (Loshchilov & Hutter, 2019)
 //!
-//! where C is 0 or W⁽⁰⁾, μ̂ = μ/(1 − 0.9ᵗ) and ν̂ = ν/(1 − 0.999ᵗ). Blocks of W_1 that no sample of the step touches have ∇ = 0
-//! but still move: with l2 and momentum every weight moves at every step.
+//! where C is 0 or W⁽⁰⁾, μ̂ = μ/(1 − 0.9ᵗ) and ν̂ = ν/(1 − 0.999ᵗ). Blocks of W_1 that no sample of the step touches
+//! have ∇ = 0 but still move: with l2 and momentum every weight moves at every step.
 //!
 //! Kept are the discounted sums μ/0.1 and ν/0.001, which need one multiplication less each; what is the same for all
 //! weights is worked out once a step.
@@ -132,8 +132,8 @@ impl<T: Scalar> Stepper<T> {
         Ok(())
     }
 
-    /// Begins a step of round `t` (from 1), whose size is `rate` times the optimiser's own. Every part of the weights must
-    /// then be moved once.
+    /// Begins a step of round `t` (from 1), whose size is `rate` times the optimiser's own. Every part of the weights
+    /// must then be moved once.
     #[inline(always)]
     pub(super) fn begin<'a>(&'a mut self, t: usize, rate: f64, weights: &'a mut Params<T>) -> Step<'a, T> {
         let scalars = match self.optimiser {

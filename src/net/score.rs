@@ -1,4 +1,5 @@
-//! Mean and width of many rows with a diagonal Λ, or the mean alone: a pass in tiles, and a contraction of what it leaves.
+//! Mean and width of many rows with a diagonal Λ, or the mean alone: a pass in tiles, and a contraction of what it
+//! leaves.
 //!
 //! The width is √(Σ g²/Λ) over all parameters. In each layer g = δ_i h_j, so that Σ g²/Λ = (δ²)ᵀ(1/Λ)(h²): a product on
 //! squared inputs, and no gradient is built.

@@ -1,5 +1,5 @@
-//! The pass of one row, forth and back, at any depth: units in lanes. It serves rounds of S-mode, the theory, and as the
-//! reference of the pass in tiles.
+//! The pass of one row, forth and back, at any depth: units in lanes. It serves rounds of S-mode, the theory, and as
+//! the reference of the pass in tiles.
 //!
 //! What it leaves are the factors of ∇f: of every parameter group v uᵀ ([`Tangents`]).
 

@@ -1,5 +1,5 @@
-//! The pass of up to sixteen rows, forth and back, at any depth: a row per lane, an array per unit. It serves batches and
-//! scoring. Sums over units need no sum across lanes, and widths need no padding.
+//! The pass of up to sixteen rows, forth and back, at any depth: a row per lane, an array per unit. It serves batches
+//! and scoring. Sums over units need no sum across lanes, and widths need no padding.
 //!
 //! Same steps as `single.rs`; [`Tiles::contract`] makes widths out of what they leave.
 
@@ -141,8 +141,8 @@ impl<T: Scalar> Tiles<T> {
         }
     }
 
-    /// The product of a layer's inputs with coefficients in the shape of its weights, into `product`; of their squares if
-    /// `SQUARE`.
+    /// The product of a layer's inputs with coefficients in the shape of its weights, into `product`; of their squares
+    /// if `SQUARE`.
     #[inline(always)]
     pub(super) fn multiply<const SQUARE: bool>(&mut self, net: &Net, l: usize, coefficients: &[T]) {
         let inputs = if l == 0 { &self.input } else { &self.layers[l - 1].h };
@@ -158,7 +158,8 @@ impl<T: Scalar> Tiles<T> {
     }
 
     /// Σ c·∂f over all parameters, or Σ c·(∂f)² if `SQUARE`, of each row, for coefficients c in the shape of the
-    /// parameters; those of W_1 have been multiplied ([`Tiles::multiply`]). `output` is the one whose gradient is meant.
+    /// parameters; those of W_1 have been multiplied ([`Tiles::multiply`]). `output` is the one whose gradient is
+    /// meant.
     #[inline(always)]
     pub(super) fn contract<const SQUARE: bool>(&mut self, net: &Net, rest: &[T], output: usize) -> Tile<T> {
         let power = |v: Tile<T>| if SQUARE { mul(v, v) } else { v };

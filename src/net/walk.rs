@@ -1,7 +1,7 @@
 //! How a gradient meets the weights: one walker for a round, a batch and the growth of Λ.
 //!
-//! The gradient of a matrix of parameters is Σ_r v_r u_rᵀ over the rows of a step. It is made some inputs at a time, in a
-//! stretch that stays in the first cache, and moves the weights at once.
+//! The gradient of a matrix of parameters is Σ_r v_r u_rᵀ over the rows of a step. It is made some inputs at a time, in
+//! a stretch that stays in the first cache, and moves the weights at once.
 
 use super::optim::{Part, Stepper};
 use super::single::Tangents;
