@@ -76,7 +76,8 @@ pub enum Error {
     /// An estimate that no decision can rest on.
     #[error(
         "round {round}, action {action}: mean {mean} and width {width} give no finite bound at beta {beta}: the \
-         model's numbers have left their range; use a smaller learning rate, a lambda nearer to 1, or features nearer to 1"
+         model's numbers have left their range; use a smaller learning rate, a lambda nearer to 1, or features nearer \
+         to 1"
     )]
     Estimate {
         /// Round, counted from 0.

@@ -6,7 +6,7 @@
 //!
 //! | | the paper's text | the released code |
 //! |---|---|---|
-//! | contexts | K vectors per round, uniform on the sphere | one vector per round, uniform in the cube, then normalised |
+//! | contexts | K per round, uniform on the sphere | one per round, uniform in the cube, normalised |
 //! | h | one for all actions | one for each action |
 //!
 //! The paper writes ξ ~ N(0, 0.1) and does not say whether 0.1 is the variance or the standard deviation. Its code

@@ -135,7 +135,7 @@ impl<T: Scalar> Whitener<T> {
                     squares = madd(y, y, squares);
                 }
                 for l in 0..LANES {
-                    out[l] += squares[l].wide();
+                    out[l] += squares[l].to_f64();
                 }
             }
         }

@@ -188,7 +188,7 @@ fn mean_of<T: Scalar>(theta: &[f64], tile: &[[T; LANES]]) -> [f64; LANES] {
     let mut sums = [[0.0; LANES]; 2];
     for (j, (theta, u)) in theta.iter().zip(tile).enumerate() {
         for l in 0..LANES {
-            sums[j % 2][l] = theta.mul_add(u[l].wide(), sums[j % 2][l]);
+            sums[j % 2][l] = theta.mul_add(u[l].to_f64(), sums[j % 2][l]);
         }
     }
     std::array::from_fn(|l| sums[0][l] + sums[1][l])

@@ -102,7 +102,7 @@ impl<T: Scalar> Tangents<T> {
 
     /// ‖∇f‖².
     pub fn norm_squared(&self, net: &Net) -> f64 {
-        let square = |v: &[T]| v.iter().map(|v| v.wide().powi(2)).sum::<f64>();
+        let square = |v: &[T]| v.iter().map(|v| v.to_f64().powi(2)).sum::<f64>();
         net.groups.iter().map(|g| square(&self.u(g)[..g.n_out]) * square(self.v(g))).sum()
     }
 
@@ -119,7 +119,7 @@ impl<T: Scalar> Tangents<T> {
             let own = if group.first { &mut whole[block * size..(block + 1) * size] } else { whole };
             for (row, v) in own.chunks_exact_mut(u.len()).zip(v) {
                 for (out, u) in row.iter_mut().zip(u) {
-                    *out = u.wide() * v.wide();
+                    *out = u.to_f64() * v.to_f64();
                 }
             }
             at += total;
