@@ -178,12 +178,19 @@ impl ModelConfig {
         }
     }
 
-    /// The same model without what only training needs memory for.
-    pub fn for_scoring(&self) -> ModelConfig {
-        match self {
-            ModelConfig::Neural(config) => ModelConfig::Neural(NeuralConfig { mode: Mode::Single, ..config.clone() }),
-            other => other.clone(),
-        }
+    /// The frozen model that a policy's arrays hold, without what only training needs.
+    pub fn restore(&self, layout: Layout, archive: &mut Archive) -> Result<Arc<dyn RewardModel>, Error> {
+        Ok(match self {
+            ModelConfig::Neural(config) => Arc::new(config.restore::<f32>(layout, archive)?),
+            ModelConfig::NeuralLinear(config) => Arc::new(config.restore::<f32>(layout, archive)?),
+            ModelConfig::Refit(config) => Arc::new(config.restore::<f32>(layout, archive)?),
+            // their learners are what they have learned
+            ModelConfig::Linear(_) | ModelConfig::Kernel(_) | ModelConfig::Tabular(_) | ModelConfig::Trunk(_) => {
+                let mut learner = self.learner(layout, Seed::new(0))?;
+                learner.archive(archive)?;
+                learner.model()?
+            }
+        })
     }
 
     /// A learner at its start. The seed decides the initial weights and the batches.

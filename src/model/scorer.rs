@@ -5,6 +5,7 @@ use std::ops::Range;
 use super::RewardModel;
 use super::exact::Exact;
 use super::lambda::{Diagonal, Lambda};
+use crate::archive::Archive;
 use crate::data::{Contexts, Encoding, Layout, row_groups};
 use crate::error::Error;
 use crate::net::{Net, Number, Params, Score, Spread, Work};
@@ -26,11 +27,11 @@ enum Width<T> {
 }
 
 impl<T: Number> Scorer<T> {
-    /// Freezes weights and Λ. `target` is Σφr in the shape of a diagonal Λ; `ridge` asks for the ridge mean.
+    /// Freezes weights and Λ. `target` is Σφr in the shape of a diagonal Λ; `ridge` is for the ridge mean.
     pub(crate) fn new(
-        net: &Net,
+        net: Net,
         layout: Layout,
-        weights: &Params<T>,
+        weights: Params<T>,
         lambda: &mut Lambda<T>,
         target: Option<&Diagonal<T>>,
         ridge: bool,
@@ -44,9 +45,24 @@ impl<T: Number> Scorer<T> {
                 }
             }
             Lambda::Primal(p) => Width::Exact(Exact::Primal(p.freeze(ridge)?)),
-            Lambda::Dual(d) => Width::Exact(Exact::Dual(d.freeze(net, ridge)?)),
+            Lambda::Dual(d) => Width::Exact(Exact::Dual(d.freeze(&net, ridge)?)),
         };
-        Ok(Scorer { net: net.clone(), layout, weights: weights.clone(), width })
+        Ok(Scorer { net, layout, weights, width })
+    }
+
+    /// The model that a policy's arrays hold ([`archive`]); Λ and target come at their start.
+    pub(crate) fn restore(
+        net: Net,
+        layout: Layout,
+        weights_name: &str,
+        mut lambda: Lambda<T>,
+        mut target: Option<Diagonal<T>>,
+        ridge: bool,
+        from: &mut Archive,
+    ) -> Result<Self, Error> {
+        let mut weights = net.zeros();
+        archive(&net, (weights_name, &mut weights), &mut lambda, target.as_mut(), from)?;
+        Scorer::new(net, layout, weights, &mut lambda, target.as_ref(), ridge)
     }
 
     /// Whether pairs of different actions meet different parameters.
@@ -54,6 +70,19 @@ impl<T: Number> Scorer<T> {
         let by_action = matches!(&self.width, Width::Diagonal { inverse, .. } if inverse.by_action);
         self.layout.encoding == Encoding::Disjoint || by_action
     }
+}
+
+/// Goes through all that mean and width need: the weights with their name, Λ, Σφr.
+pub(super) fn archive<T: Number>(
+    net: &Net,
+    (name, weights): (&str, &mut Params<T>),
+    lambda: &mut Lambda<T>,
+    target: Option<&mut Diagonal<T>>,
+    archive: &mut Archive,
+) -> Result<(), Error> {
+    net.archive(name, weights, archive)?;
+    lambda.archive(net, archive)?;
+    target.map_or(Ok(()), |target| net.archive_parts("target", &mut target.first, &mut target.rest, archive))
 }
 
 impl<T: Number> RewardModel for Scorer<T> {

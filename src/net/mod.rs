@@ -44,6 +44,8 @@ mod score;
 mod shape;
 mod single;
 mod tensors;
+#[cfg(test)]
+mod tests;
 mod tile;
 mod walk;
 

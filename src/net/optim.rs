@@ -74,7 +74,8 @@ pub enum Optimiser {
 }
 
 impl Optimiser {
-    fn check(&self) -> Result<(), Error> {
+    /// Refuses step sizes and penalties out of range.
+    pub(crate) fn check(&self) -> Result<(), Error> {
         match *self {
             Optimiser::Sgd { schedule: Schedule::Constant(eta) } => positive("step size", eta),
             Optimiser::Sgd { schedule: Schedule::InverseRoot(iota) } => positive("iota", iota),

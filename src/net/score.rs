@@ -4,7 +4,7 @@
 //! The width is √(Σ g²/Λ) over all parameters. In each layer g = δ_i h_j, so that Σ g²/Λ = (δ²)ᵀ(1/Λ)(h²): a product on
 //! squared inputs, and no gradient is built.
 
-use super::plan::Entrance;
+use super::plan::ScoreEntrance;
 use super::tile::Tiles;
 use super::{Net, Params};
 use crate::data::Rows;
@@ -22,7 +22,7 @@ pub(crate) struct Coefficients<'a, T> {
     pub(crate) rest: &'a [T],
 }
 
-/// What is asked for beside f.
+/// What is wanted beside f.
 #[derive(Clone, Copy)]
 pub(crate) struct Spread<'a, T> {
     /// 1/Λ, scaled: the width is √(Σ c·g²).
@@ -72,19 +72,26 @@ impl<T: Scalar> Job for Score<'_, T> {
 
     #[inline(always)]
     fn call(self) {
+        let entrance = self.net.score_entrance(self.rows.vectors());
+        self.by(entrance);
+    }
+}
+
+impl<T: Scalar> Score<'_, T> {
+    #[inline(always)]
+    pub(super) fn by(self, entrance: ScoreEntrance) {
         let Score { net, weights, place: (block, output), spread, rows, work, mean, width } = self;
-        let entrance = net.entrance_of_scoring(rows.vectors());
         let (first, n_in) = (net.block(&weights.first, block), net.n_in);
         for together in rows.chunks(TOGETHER) {
             for (x, input) in together.vectors().zip(work.inputs.chunks_exact_mut(n_in)) {
                 net.write_input(x, input);
             }
-            if entrance == Entrance::SparseRows {
+            if entrance == ScoreEntrance::SparseRows {
                 work.enter_sparse(net, first, spread, together.len());
             }
             for (number, own) in together.chunks(ROWS).enumerate() {
                 let from = number * ROWS;
-                if entrance == Entrance::SparseRows {
+                if entrance == ScoreEntrance::SparseRows {
                     work.take_rows(net, 0, from, own.len());
                 } else {
                     let inputs = &work.inputs[from * n_in..(from + own.len()) * n_in];
@@ -94,16 +101,16 @@ impl<T: Scalar> Job for Score<'_, T> {
                 work.tiles.forth(net, &weights.rest);
                 work.tiles.back_from(net, &weights.rest, output);
                 match entrance {
-                    Entrance::SparseRows => work.take_rows(net, 1, from, own.len()),
-                    _ => work.tiles.multiply::<true>(net, 0, spread.inverse.first),
+                    ScoreEntrance::SparseRows => work.take_rows(net, 1, from, own.len()),
+                    ScoreEntrance::Tiles => work.tiles.multiply::<true>(net, 0, spread.inverse.first),
                 }
                 let mut widths = work.tiles.contract::<true>(net, spread.inverse.rest, output);
                 widths.iter_mut().for_each(|v| *v = v.root());
                 own.put(&widths, width);
                 if let Some(theta) = spread.theta {
                     match entrance {
-                        Entrance::SparseRows => work.take_rows(net, 2, from, own.len()),
-                        _ => work.tiles.multiply::<false>(net, 0, theta.first),
+                        ScoreEntrance::SparseRows => work.take_rows(net, 2, from, own.len()),
+                        ScoreEntrance::Tiles => work.tiles.multiply::<false>(net, 0, theta.first),
                     }
                     own.put(&work.tiles.contract::<false>(net, theta.rest, output), mean);
                 } else {
@@ -134,7 +141,7 @@ impl<T: Scalar> Work<T> {
         }
     }
 
-    /// Takes a product of some rows over: 0 as z_1, the others as what is contracted.
+    /// Takes a product of some rows over: number 0 as z_1, 1 and 2 as what is contracted.
     #[inline(always)]
     fn take_rows(&mut self, net: &Net, which: usize, from: usize, n: usize) {
         let rows = &self.products[which][from * net.ld..(from + n) * net.ld];

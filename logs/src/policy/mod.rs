@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use neuralcb::archive::{Archive, Array, Keep};
 use neuralcb::policy::{Choices, Imitation, Rounding, pessimistic};
-use neuralcb::{Contexts, Error, Estimates, RewardModel, Seed};
+use neuralcb::{Contexts, Error, Estimates, RewardModel};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -104,9 +104,8 @@ impl Policy {
         let decider = match &description.method {
             Method::Model { config, beta, scale, .. } => {
                 fits(config.n_numbers(layout), numbers)?;
-                let mut learner = config.for_scoring().learner(layout, Seed::new(description.seed))?;
-                learner.archive(&mut archive)?;
-                Decider::Model { model: learner.model()?, beta: *beta, scale: scale.check()? }
+                let model = config.restore(layout, &mut archive)?;
+                Decider::Model { model, beta: *beta, scale: scale.check()? }
             }
             Method::Clone { config, .. } => {
                 fits((config.width as u128).saturating_mul(layout.dim as u128), numbers)?;
