@@ -4,8 +4,8 @@ use rand::RngExt;
 
 use super::plan::{BatchEntrance, ScoreEntrance};
 use super::{
-    Batch, Coefficients, Init, Net, NetConfig, Optimiser, OutputScale, Outputs, Params, Schedule, Score, Spread,
-    Stepper, Tangents, Work,
+    Activation, Batch, Coefficients, Init, Net, NetConfig, Optimiser, OutputScale, Outputs, Params, Schedule, Score,
+    Spread, Stepper, Tangents, Work,
 };
 use crate::data::{Contexts, Eligible, Encoding, Layout, row_groups};
 use crate::seed::{Seed, Stream};
@@ -25,7 +25,8 @@ fn networks() -> Vec<(NetConfig, Layout)> {
         ] {
             for (layer_norm, biases) in [(true, true), (true, false), (false, true)] {
                 let output_scale = if biases { OutputScale::One } else { OutputScale::SqrtWidth };
-                let sizes = NetConfig { depth, width, layer_norm, biases, ..NetConfig::default() };
+                let activation = if depth == 3 { Activation::Silu } else { Activation::Relu };
+                let sizes = NetConfig { depth, width, layer_norm, biases, activation, ..NetConfig::default() };
                 let config = NetConfig { outputs, output_scale, init: Init::Uniform, ..sizes };
                 let layout = Layout { dim: 5, n_actions: 3, encoding };
                 if depth > 1 || outputs == Outputs::PerAction || encoding == Encoding::PerAction {
@@ -77,9 +78,7 @@ fn a_step_on_a_batch_is_the_sum_of_single_gradients() {
                     net.tangents_at(&weights, (blocks[row], output), &inputs[row], &mut one);
                     f.push(one.f()[output]);
                     let (gradient, slope) = (one.gradient(&net, blocks[row]), slopes[row * k + output]);
-                    for (want, gradient) in
-                        [(&mut want.first, &gradient.first), (&mut want.rest, &gradient.rest)]
-                    {
+                    for (want, gradient) in [(&mut want.first, &gradient.first), (&mut want.rest, &gradient.rest)] {
                         want.iter_mut().zip(gradient).for_each(|(w, g)| *w -= slope * g);
                     }
                 }

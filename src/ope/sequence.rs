@@ -5,7 +5,7 @@
 //! probability 1 − α; mixed over all bets with a gamma prior (Howard et al. 2021, Waudby-Smith et al. 2022) its
 //! logarithm is
 //!
-//! L(s, v) = s + v + ρ ln ρ − (v + ρ) ln(s + v + ρ) + ln γ(v + ρ, s + v + ρ) − ln γ(ρ, ρ),  s = Σ X − tμ, 
+//! L(s, v) = s + v + ρ ln ρ − (v + ρ) ln(s + v + ρ) + ln γ(v + ρ, s + v + ρ) − ln γ(ρ, ρ),  s = Σ X − tμ,
 //! v = Σ (X − X̂)²
 //!
 //! with γ the lower incomplete gamma function, ρ = 1 and X̂_t = (½ + Σ_{i<t} X_i) / t. The lower bound is the μ at
