@@ -93,7 +93,10 @@ impl World {
         };
         let mut q: Vec<Vec<f64>> = (0..CONTEXTS).map(|_| (0..n_actions).map(|_| mean(stream)).collect()).collect();
         if setting == Setting::Top {
-            q.iter_mut().for_each(|q| q[best(q)] = 0.94);
+            q.iter_mut().for_each(|q| {
+                let best = best(q);
+                q[best] = 0.94;
+            });
         }
         let scores: Vec<Vec<f64>> =
             (0..CONTEXTS).map(|_| (0..n_actions).map(|_| 1.7 * normal(stream)).collect()).collect();

@@ -73,6 +73,9 @@ pub enum Error {
         "the log has no propensities: off-policy evaluation needs the behaviour policy's probability of each choice"
     )]
     NoPropensities,
+    /// A fit was ended by its [`Watch`](crate::Watch).
+    #[error("the fit was ended before it was done")]
+    Stopped,
     /// An estimate that no decision can rest on.
     #[error(
         "round {round}, action {action}: mean {mean} and width {width} give no finite bound at beta {beta}: the \

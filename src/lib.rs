@@ -45,6 +45,7 @@ pub mod policy;
 mod seed;
 pub mod select;
 pub mod theory;
+mod watch;
 
 pub use data::{Contexts, Eligible, Encoding, Layout, LoggedData, Pair, Round};
 pub use data::{Standardiser, unit_norm};
@@ -52,6 +53,7 @@ pub use error::{Column, Error};
 pub use linalg::machine;
 pub use model::{Estimates, Learner, ModelConfig, RewardModel};
 pub use seed::{Seed, Stream};
+pub use watch::Watch;
 
 /// The README's example is a test.
 #[cfg(doctest)]

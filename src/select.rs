@@ -21,6 +21,7 @@ use crate::model::{LinearConfig, ModelConfig, Objective, RewardModel, TrunkConfi
 use crate::ope::{WeightedMean, importance_weights, snips};
 use crate::policy::{PropensityConfig, Rounding, estimate_propensities, pessimistic};
 use crate::seed::Seed;
+use crate::watch::Watch;
 
 /// A learner, and the β that it is tried with.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -52,8 +53,9 @@ impl Candidate {
     }
 
     /// Fits it to a log. The estimates of one that standardises rewards are in units of their deviation.
-    pub fn fit(&self, log: &LoggedData, seed: Seed) -> Result<Arc<dyn RewardModel>, Error> {
+    pub fn fit(&self, log: &LoggedData, seed: Seed, watch: &Arc<Watch>) -> Result<Arc<dyn RewardModel>, Error> {
         let mut learner = self.config.learner(log.contexts().layout(), seed)?;
+        learner.watch(watch);
         if self.standardise {
             let (r, n) = (log.rewards(), log.n_rounds() as f64);
             let mean = r.iter().sum::<f64>() / n;
@@ -131,8 +133,11 @@ const SHORT: usize = 2000;
 /// Parts of a short log.
 const FOLDS: usize = 3;
 
+/// Rounds that candidates learn from at most while they are compared; the winner learns from all.
+const MOST_LEARNED: usize = 100_000;
+
 /// Chooses among the candidates. The seed decides the division of the log and all that learners draw.
-pub fn choose(config: &AutoConfig, log: &LoggedData, seed: Seed) -> Result<Chosen, Error> {
+pub fn choose(config: &AutoConfig, log: &LoggedData, seed: Seed, watch: &Arc<Watch>) -> Result<Chosen, Error> {
     let n = log.n_rounds();
     at_least("candidates", 1, "at least 1", config.candidates.len())?;
     at_least("rounds in the log", 2, "at least 2: some to learn from, some to judge by", n)?;
@@ -157,7 +162,13 @@ pub fn choose(config: &AutoConfig, log: &LoggedData, seed: Seed) -> Result<Chose
         .par_iter()
         .map(|&(c, fold)| {
             let (learn, held_out) = &folds[fold];
-            try_one(&config.candidates[c], &log.select(learn), &judged.select(held_out), seed.child("candidates"))
+            try_one(
+                &config.candidates[c],
+                &log.select(learn),
+                &judged.select(held_out),
+                seed.child("candidates"),
+                watch,
+            )
         })
         .collect::<Result<Vec<_>, Error>>()?;
     let mut all = Vec::new();
@@ -188,7 +199,8 @@ fn folds(config: &AutoConfig, n: usize, seed: Seed) -> Vec<(Vec<usize>, Vec<usiz
     order.shuffle(&mut seed.stream("held-out"));
     let part = |from: usize, to: usize| {
         let mut held_out = order[from..to].to_vec();
-        let mut learn = [&order[..from], &order[to..]].concat();
+        let mut learn = [&order[to..], &order[..from]].concat();
+        learn.truncate(MOST_LEARNED);
         held_out.sort_unstable();
         learn.sort_unstable();
         (learn, held_out)
@@ -206,11 +218,14 @@ fn try_one(
     learn: &LoggedData,
     held_out: &LoggedData,
     seed: Seed,
+    watch: &Arc<Watch>,
 ) -> Result<Vec<Vec<f64>>, Error> {
-    let estimates = candidate.alone().fit(learn, seed)?.estimate(held_out.contexts())?;
-    let weights = |&beta: &f64| {
-        let choices = pessimistic(held_out.contexts(), &estimates, beta, Rounding::None)?;
-        importance_weights(held_out, &choices)
+    let estimates = candidate.alone().fit(learn, seed, watch)?.estimate(held_out.contexts())?;
+    let weights = |&beta: &f64| match pessimistic(held_out.contexts(), &estimates, beta, Rounding::None) {
+        Ok(choices) => importance_weights(held_out, &choices),
+        // whose numbers have left their range agrees with no round, and cannot win
+        Err(Error::Estimate { .. }) => Ok(vec![0.0; held_out.n_rounds()]),
+        Err(error) => Err(error),
     };
     candidate.betas.iter().map(weights).collect()
 }

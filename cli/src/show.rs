@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use neuralcb_logs::Choice;
 use neuralcb_logs::policy::{Description, Policy};
 use neuralcb_logs::tune::{Certified, Certifies};
 
@@ -44,6 +45,9 @@ fn text(policy: &Policy) -> String {
         about.log.files.join(", "),
         about.log.sha256
     );
+    if let Some(choice) = &about.chosen {
+        text.push_str(&format!("\n{}", chosen(choice)));
+    }
     match &about.certified {
         None => {
             text.push_str("\nno certificate: `neuralcb tune` gives one, and --beta of another value takes it away\n")
@@ -52,6 +56,21 @@ fn text(policy: &Policy) -> String {
             let words = certified.certificate.words(about.method.name());
             text.push_str(&format!("\n{words}\n{}", granted(certified)));
         }
+    }
+    text
+}
+
+/// How `auto` came to its learner.
+pub fn chosen(choice: &Choice) -> String {
+    let mut text = "auto compared on rounds held out, by the lower bound of the value:\n".to_owned();
+    text.push_str("    lower     value  learner\n");
+    for tried in &choice.tried {
+        let value = tried.value.map_or("-".to_owned(), |v| format!("{v:.4}"));
+        let beta = if tried.beta > 0.0 { format!(", β {}", tried.beta) } else { String::new() };
+        text.push_str(&format!("{:>9.4}  {value:>8}  {}{beta}\n", tried.lower, tried.name));
+    }
+    if choice.estimated_propensities {
+        text.push_str("(the log has no propensities: they were estimated, and the comparison rests on that)\n");
     }
     text
 }

@@ -11,8 +11,8 @@ use neuralcb_logs::policy::{Algorithm, Method, Mode, Preset, Recipe};
 use neuralcb_logs::train::{Checkpoint, Step, train};
 use neuralcb_logs::{check_distinct, check_writable};
 
-use crate::args;
 use crate::log_args::{LogArgs, LogBar};
+use crate::{args, show};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -22,8 +22,10 @@ pub struct Args {
     /// The policy file to write
     #[arg(long, value_name = "POLICY")]
     out: PathBuf,
-    /// What is trained: neuralcb (default), neural-greedy, neural-lin-lcb, neural-lin-greedy, lin-lcb, kern-lcb, lin-greedy,
-    /// tab-lcb, tab-greedy, relu-greedy, neural-retrain, clone, clone-rewarded, constant, uniform
+    /// What is trained: auto (default: chosen from the log alone), choice, regression, viper, clone, clone-rewarded,
+    /// reward-weighted, advantage-weighted, inverse-propensity, doubly-robust, log-smoothing, neuralcb, neural-greedy,
+    /// neural-lin-lcb, neural-lin-greedy, lin-lcb, kern-lcb, lin-greedy, tab-lcb, tab-greedy, relu-greedy,
+    /// neural-retrain, constant, uniform
     #[arg(long, value_parser = args::recipe)]
     algorithm: Option<Algorithm>,
     /// Whose settings: practical (default), paper, released-code
@@ -38,7 +40,7 @@ pub struct Args {
     /// Training mode of the neural model: S (one step per round) or B (100 steps on batches of 50)
     #[arg(long, value_parser = args::recipe_mode)]
     mode: Option<Mode>,
-    /// Learning rate of the neural model
+    /// Learning rate of the network
     #[arg(long, allow_negative_numbers = true, value_parser = args::number)]
     lr: Option<f64>,
     /// Algorithm 1's SGD in place of Adam: its step η, or `theory` (η_t of Theorem 4.1)
@@ -50,6 +52,9 @@ pub struct Args {
     /// σ of the kernel
     #[arg(long, allow_negative_numbers = true, value_parser = args::number)]
     sigma: Option<f64>,
+    /// Networks of a learner on a shared trunk (choice, regression, viper, the clones)
+    #[arg(long, value_name = "M")]
+    members: Option<usize>,
     /// The action that `constant` plays
     #[arg(long, value_name = "NAME")]
     constant: Option<String>,
@@ -82,6 +87,7 @@ impl Args {
             step: self.step.or(base.step),
             lambda: self.lambda.or(base.lambda),
             sigma: self.sigma.or(base.sigma),
+            members: self.members.or(base.members),
             action: self.constant.clone().or(base.action),
             seed: self.seed.unwrap_or(base.seed),
             preparation: PreparationConfig {
@@ -115,6 +121,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         Step::Preparing => bar.show("preparing"),
         Step::Training => bar.show("training"),
         Step::Learned(done, of) => bar.show_rounds("training", done, of),
+        Step::Fitted(done, of) => bar.show_rounds("fitting", done, of),
     })?;
     bar.finish();
     let about = policy.description();
@@ -126,6 +133,9 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         eprintln!(
             "warning: kern-lcb learns from the first {max_samples} rounds of {rounds} (`max_samples` in --config)"
         );
+    }
+    if let Some(choice) = &about.chosen {
+        eprint!("{}", show::chosen(choice));
     }
     policy.save(&args.out)?;
     checkpoint.map_or(Ok(()), |checkpoint| checkpoint.remove())?;

@@ -135,13 +135,13 @@ fn learner(name: &str) -> Candidate {
 /// A policy by learner's name, judged on the test set; in words what it became.
 fn judge(name: &str, log: &LoggedData, test: &TestSet, seed: Seed) -> Anyhow<(f64, String)> {
     let (candidate, words) = if name == "auto" {
-        let chosen = choose(&AutoConfig::default(), log, seed)?;
+        let chosen = choose(&AutoConfig::default(), log, seed, &Arc::default())?;
         let words = format!("{} {}", chosen.winner.name, chosen.winner.betas[0]);
         (chosen.winner, words)
     } else {
         (learner(name), String::new())
     };
-    let estimates = candidate.fit(log, seed)?.estimate(test.contexts())?;
+    let estimates = candidate.fit(log, seed, &Arc::default())?.estimate(test.contexts())?;
     let choices = pessimistic(test.contexts(), &estimates, candidate.betas[0], Rounding::None)?;
     Ok((test.judge(&choices).suboptimality, words))
 }

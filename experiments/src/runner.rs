@@ -5,8 +5,8 @@
 //! seed, so the rows are the same with any number of threads, and the same whether a run was killed and continued or not.
 
 use std::collections::HashMap;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use neuralcb::bandit::Verdict;
@@ -157,8 +157,8 @@ impl Run<'_> {
         for n in self.config.checkpoints().into_iter().filter(|&n| n > 1) {
             let start = Instant::now();
             let (seed, log) = (seed.child("auto"), log.slice(0..n));
-            let winner = choose(config, &log, seed)?.winner;
-            let model = winner.fit(&log, seed)?;
+            let winner = choose(config, &log, seed, &Arc::default())?.winner;
+            let model = winner.fit(&log, seed, &Arc::default())?;
             (self.progress)(whole(self.pass.train_work(size(self.config), 0, n)));
             let train_seconds = start.elapsed().as_secs_f64();
             let start = Instant::now();

@@ -2,6 +2,7 @@
 //! half done.
 
 pub mod atomic;
+mod auto;
 pub mod datasets;
 pub mod diagnose;
 mod error;
@@ -20,6 +21,7 @@ mod training;
 pub mod tune;
 
 pub use atomic::{OutDir, check_distinct, check_writable};
+pub use auto::Choice;
 pub use error::FileError;
 pub use simulated::write_log;
 pub use table::read_policy_table;

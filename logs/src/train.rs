@@ -3,21 +3,25 @@
 //! Training reads the log block by block and keeps none of it in S-mode, so memory does not grow with the log. A
 //! checkpoint holds the learner's whole memory: a training that was killed goes on from it and ends with the same bits.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use neuralcb::archive::{Archive, Array, Keep};
-use neuralcb::policy::{Imitation, ImitationConfig};
-use neuralcb::{Eligible, Learner, LoggedData, ModelConfig, Seed};
+use neuralcb::{Eligible, Learner, LoggedData, ModelConfig, Seed, Watch};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 
 use crate::atomic;
+use crate::auto;
 use crate::error::FileError;
 use crate::lambda_0::lambda_0;
-use crate::log::{LogError, LogSummary, Preparation, ReadLog};
+use crate::log::{Block, LogError, LogSummary, Preparation, ReadLog};
 use crate::memory;
-use crate::policy::{Description, Method, Origin, Policy, PolicyError, Recipe, RewardScale, file};
+use crate::policy::{Algorithm, Description, Method, Origin, Policy, PolicyError, Recipe, RewardScale, file};
 
 /// Where and how often a training is kept.
 #[derive(Debug, Clone)]
@@ -44,10 +48,12 @@ pub enum Step {
     Training,
     /// So many rounds of so many have been learned from; told often, because a round of B-mode takes milliseconds.
     Learned(u64, u64),
+    /// Networks are being fitted: so many rounds of those planned so far, over all passes.
+    Fitted(u64, u64),
 }
 
 /// Says how far the work is: called before each block of rounds with what is being done.
-pub type Progress<'a> = &'a mut dyn FnMut(Step);
+pub type Progress<'a> = &'a mut (dyn FnMut(Step) + Send);
 
 /// Trains a policy on a log. The checkpoint stays where it is: [`Checkpoint::remove`].
 pub fn train(
@@ -59,21 +65,31 @@ pub fn train(
     if let Some(checkpoint) = checkpoint {
         atomic::check_writable(&checkpoint.path)?;
     }
-    let description = prepare(log, recipe, progress)?;
-    train_as(log, description, checkpoint, progress)
+    let prepared = prepare(log, recipe, progress)?;
+    train_as(log, prepared, checkpoint, progress)
 }
 
 /// What a recipe makes of a log, before anything is learned.
-pub(crate) fn prepare(log: &dyn ReadLog, recipe: &Recipe, progress: Progress<'_>) -> Result<Description, PolicyError> {
+pub(crate) struct Prepared {
+    pub description: Description,
+    /// The rounds of the log, where they had to be read.
+    pub rounds: Option<LoggedData>,
+}
+
+/// Prepares for a log. `auto` chooses its learner here.
+pub(crate) fn prepare(log: &dyn ReadLog, recipe: &Recipe, progress: Progress<'_>) -> Result<Prepared, PolicyError> {
     recipe.check_names()?;
     progress(Step::Preparing);
     let (preparation, summary) = Preparation::fit(log, &recipe.preparation)?;
+    if recipe.algorithm == Algorithm::Auto {
+        return auto::prepare(log, recipe, preparation, summary, progress);
+    }
     let lambda_0 = recipe.asks_lambda_0().map(|depth| lambda_0(log, &preparation, depth)).transpose()?;
     let method = recipe.method(&summary, preparation.actions(), lambda_0)?;
     let description = describe(method, preparation, summary, Origin::of(log)?, recipe.seed);
     // Before the work: a policy that no file can hold.
     file::check(&description)?;
-    Ok(description)
+    Ok(Prepared { description, rounds: None })
 }
 
 /// What the file will say.
@@ -91,6 +107,7 @@ pub(crate) fn describe(
         program: env!("CARGO_PKG_VERSION").to_owned(),
         log,
         training,
+        chosen: None,
         certified: None,
     }
 }
@@ -98,20 +115,15 @@ pub(crate) fn describe(
 /// Trains the policy that a description asks for.
 pub(crate) fn train_as(
     log: &dyn ReadLog,
-    description: Description,
+    prepared: Prepared,
     checkpoint: Option<&Checkpoint>,
     progress: Progress<'_>,
 ) -> Result<Policy, PolicyError> {
-    let arrays = match &description.method {
-        Method::Model { config, scale, .. } => train_model(log, &description, config, *scale, checkpoint, progress)?,
-        Method::Clone { config, rewarded } => {
-            progress(Step::Training);
-            let rounds = LoggedData::concat(read_all(log, &description.preparation)?)?;
-            fit_clone(config, *rewarded, &rounds, Seed::new(description.seed))?
-        }
-        Method::Constant { .. } | Method::Uniform => BTreeMap::new(),
+    let arrays = match &prepared.description.method {
+        Method::Model { config, scale, .. } => train_model(log, &prepared, config, *scale, checkpoint, progress)?,
+        Method::Clone { .. } | Method::Constant { .. } | Method::Uniform => BTreeMap::new(),
     };
-    Ok(Policy::new(description, arrays)?)
+    Ok(Policy::new(prepared.description, arrays)?)
 }
 
 /// All rounds of a log, in blocks.
@@ -135,27 +147,6 @@ fn bytes(rounds: &LoggedData) -> u128 {
     (contexts.rows(0..contexts.n_rounds()).len() * 4 + pairs * 4 + rounds.n_rounds() * 20) as u128
 }
 
-/// The arrays of a clone of the logged actions, or of those with a reward above the mean.
-pub(crate) fn fit_clone(
-    config: &ImitationConfig,
-    rewarded: bool,
-    log: &LoggedData,
-    seed: Seed,
-) -> Result<BTreeMap<String, Array>, PolicyError> {
-    let mut clone = if rewarded {
-        let mean = log.rewards().iter().sum::<f64>() / log.n_rounds() as f64;
-        let good: Vec<usize> = (0..log.n_rounds()).filter(|&t| log.rewards()[t] > mean).collect();
-        // where all rewards are the same, all rounds are as good
-        let chosen = if good.is_empty() { log.clone() } else { log.select(&good) };
-        Imitation::fit(config, &chosen, 0..chosen.n_rounds(), seed)?
-    } else {
-        Imitation::fit(config, log, 0..log.n_rounds(), seed)?
-    };
-    let mut archive = Archive::writer(Keep::Policy);
-    clone.archive(&mut archive)?;
-    Ok(archive.into_arrays())
-}
-
 /// How far a checkpoint is.
 #[derive(Serialize, Deserialize)]
 struct Reached {
@@ -165,12 +156,13 @@ struct Reached {
 
 fn train_model(
     log: &dyn ReadLog,
-    description: &Description,
+    prepared: &Prepared,
     config: &ModelConfig,
     scale: RewardScale,
     checkpoint: Option<&Checkpoint>,
     progress: Progress<'_>,
 ) -> Result<BTreeMap<String, Array>, PolicyError> {
+    let Prepared { description, rounds } = prepared;
     let layout = description.preparation.layout();
     let mut learner = memory::learner(config, layout, Seed::new(description.seed))?;
     let mut done = match checkpoint {
@@ -178,14 +170,19 @@ fn train_model(
         _ => 0,
     };
     let (mut seen, mut written) = (0u64, Instant::now());
-    for block in log.read() {
+    let prepare =
+        |block: Result<Block, LogError>| Ok::<_, PolicyError>(Cow::Owned(description.preparation.logged(&block?)?));
+    let blocks: Box<dyn Iterator<Item = Result<Cow<'_, LoggedData>, PolicyError>>> = match rounds {
+        Some(rounds) => Box::new(std::iter::once(Ok(Cow::Borrowed(rounds)))),
+        None => Box::new(log.read().map(prepare)),
+    };
+    for rounds in blocks {
         progress(Step::Training);
-        let block = block?;
-        seen += block.n_rounds() as u64;
+        let rounds = rounds?;
+        seen += rounds.n_rounds() as u64;
         if seen <= done {
             continue;
         }
-        let rounds = description.preparation.logged(&block)?;
         let total = description.training.rounds;
         observe(learner.as_mut(), &rounds, scale, &mut |t| {
             progress(Step::Learned(seen - rounds.n_rounds() as u64 + t as u64, total));
@@ -199,8 +196,43 @@ fn train_model(
             written = Instant::now();
         }
     }
-    arrays(learner.as_mut(), Keep::Policy)
+    watched(log, progress, |watch| {
+        learner.watch(watch);
+        arrays(learner.as_mut(), Keep::Policy)
+    })
 }
+
+/// Does work that may take long, beside a thread that tells how far it is and asks the log whether to go on.
+pub(crate) fn watched<T>(
+    log: &dyn ReadLog,
+    progress: Progress<'_>,
+    work: impl FnOnce(&Arc<Watch>) -> Result<T, PolicyError>,
+) -> Result<T, PolicyError> {
+    let (watch, done) = (Arc::new(Watch::default()), AtomicBool::new(false));
+    let result = thread::scope(|scope| {
+        let looker = scope.spawn(|| {
+            while !done.load(Ordering::Acquire) {
+                if log.go_on().is_err() {
+                    watch.stop();
+                }
+                let (fitted, planned) = watch.progress();
+                if planned > 0 {
+                    progress(Step::Fitted(fitted, planned));
+                }
+                thread::park_timeout(LOOK);
+            }
+        });
+        let result = work(&watch);
+        done.store(true, Ordering::Release);
+        looker.thread().unpark();
+        result
+    });
+    log.go_on()?;
+    result
+}
+
+/// Between two looks at work that takes long.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// Rounds between two questions whether to go on: a round of B-mode takes milliseconds.
 const PATIENCE: usize = 16;
@@ -212,12 +244,17 @@ pub(crate) fn observe(
     scale: RewardScale,
     go_on: &mut dyn FnMut(usize) -> Result<(), LogError>,
 ) -> Result<(), LogError> {
-    for t in 0..rounds.n_rounds() {
-        if t % PATIENCE == 0 {
-            go_on(t)?;
-        }
-        let round = rounds.round(t);
-        learner.observe(round.chosen, scale.apply(round.reward));
+    let scaled;
+    let rounds = if scale == RewardScale::NONE {
+        rounds
+    } else {
+        scaled = rounds.with_rewards(|r| scale.apply(r));
+        &scaled
+    };
+    let n = rounds.n_rounds();
+    for from in (0..n).step_by(PATIENCE) {
+        go_on(from)?;
+        learner.read(rounds, from..n.min(from + PATIENCE));
     }
     Ok(())
 }

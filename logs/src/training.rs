@@ -22,7 +22,7 @@ pub struct Training {
 impl Training {
     /// Prepares for a log and reads it.
     pub fn start(log: &dyn ReadLog, recipe: &Recipe, progress: Progress<'_>) -> Result<Training, PolicyError> {
-        let mut training = Training::blank(prepare(log, recipe, progress)?)?;
+        let mut training = Training::blank(prepare(log, recipe, progress)?.description)?;
         training.observe(log, progress)?;
         Ok(training)
     }

@@ -55,6 +55,7 @@ use crate::data::{Contexts, Layout, LoggedData, Pair};
 use crate::error::Error;
 use crate::net::NetConfig;
 use crate::seed::Seed;
+use crate::watch::Watch;
 
 /// Mean and width of every pair of some contexts, in the order of the pairs.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -128,6 +129,9 @@ pub trait Learner: Send {
     /// the same settings.
     fn archive(&mut self, archive: &mut Archive) -> Result<(), Error>;
 
+    /// Whose fit takes long tells the watch how far it is, and ends when it says so.
+    fn watch(&mut self, _: &Arc<Watch>) {}
+
     /// What has been learned so far. A learner that has stopped learning returns the same model again.
     fn model(&mut self) -> Result<Arc<dyn RewardModel>, Error>;
 }
@@ -176,6 +180,11 @@ impl ModelConfig {
             // a trunk holds its size against the file itself
             ModelConfig::Trunk(_) | ModelConfig::Kernel(_) | ModelConfig::Tabular(_) => 0,
         }
+    }
+
+    /// Whether it tells rewards. A clone only tells which action is the most likely, in no unit and without a β.
+    pub fn knows_rewards(&self) -> bool {
+        !matches!(self, ModelConfig::Trunk(config) if !config.objective.knows_rewards())
     }
 
     /// The frozen model that a policy's arrays hold, without what only training needs.

@@ -20,6 +20,7 @@ use crate::error::{Error, at_least};
 use crate::model::trunk::{Capacity, Targets, Training, Trunk};
 use crate::net::{NetConfig, Towards, loss};
 use crate::seed::Seed;
+use crate::watch::Watch;
 
 /// Settings of the clone.
 ///
@@ -96,7 +97,7 @@ impl Imitation {
         let passes = config.epochs.max(LEAST_STEPS / rounds.len().div_ceil(BATCH));
         let training = Training { passes, batch: BATCH, lr: config.lr, l2: config.l2, towards: Towards::Zero };
         let order = &mut seed.stream("batches");
-        trunk.train(contexts, &rounds, training, order, &Targets::clone_of(log))?;
+        trunk.train(contexts, &rounds, training, order, &Targets::clone_of(log), &Watch::default())?;
         Ok(Imitation { trunk })
     }
 

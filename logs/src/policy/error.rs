@@ -54,6 +54,9 @@ pub enum PolicyError {
     /// A reward model of other features than the policy's.
     #[error("the reward model and the policy know different features: train both on the same columns")]
     OtherFeatures,
+    /// A recipe that only a whole log can decide.
+    #[error("`auto` chooses when it sees a whole log: name an algorithm here, or use `train`")]
+    Undecided,
     /// A recipe that cannot be made.
     #[error("`{name}` does not apply to {algorithm}: {cure}")]
     Recipe {

@@ -4,6 +4,8 @@ use neuralcb::policy::ImitationConfig;
 use neuralcb::{Error, Estimates, ModelConfig};
 use serde::{Deserialize, Serialize};
 
+use crate::log::LogSummary;
+
 /// How a policy decides.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
@@ -19,7 +21,7 @@ pub enum Method {
         /// The rewards as the model sees them.
         scale: RewardScale,
     },
-    /// The most likely action of a classifier of the logged ones.
+    /// The most likely action of a classifier of the logged ones: files of version 0.1 have it. A clone is a model now.
     Clone {
         /// The classifier's settings.
         config: ImitationConfig,
@@ -61,6 +63,12 @@ pub struct RewardScale {
 impl RewardScale {
     /// Rewards as they are.
     pub const NONE: RewardScale = RewardScale { shift: 0.0, scale: 1.0 };
+
+    /// Brings the rewards of a log to mean 0 and deviation 1.
+    pub fn standardising(log: &LogSummary) -> Result<RewardScale, Error> {
+        let scale = if log.reward_deviation > 0.0 { log.reward_deviation } else { 1.0 };
+        RewardScale { shift: log.mean_reward, scale }.check()
+    }
 
     /// Refuses numbers that are not finite and scales that are not positive.
     pub fn check(self) -> Result<Self, Error> {

@@ -24,6 +24,7 @@ pub use file::VERSION;
 pub use method::{Method, RewardScale};
 pub use recipe::{Algorithm, Mode, Preset, Recipe};
 
+use crate::auto::Choice;
 use crate::log::{LogError, LogSummary, Preparation, ReadLog};
 use crate::tune::Certified;
 
@@ -42,6 +43,9 @@ pub struct Description {
     pub log: Origin,
     /// What those rounds of it held that it learned from.
     pub training: LogSummary,
+    /// How `auto` chose its learner, where it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chosen: Option<Choice>,
     /// What is certain of it, where that was found out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub certified: Option<Certified>,
@@ -81,7 +85,7 @@ pub struct Policy {
 /// What decides.
 #[derive(Clone)]
 enum Decider {
-    Model { model: Arc<dyn RewardModel>, beta: f64, scale: RewardScale },
+    Model { model: Arc<dyn RewardModel>, beta: f64, scale: RewardScale, rewards: bool },
     Clone(Box<Imitation>),
     Constant(u32),
     Uniform,
@@ -104,8 +108,8 @@ impl Policy {
         let decider = match &description.method {
             Method::Model { config, beta, scale, .. } => {
                 fits(config.n_numbers(layout), numbers)?;
-                let model = config.restore(layout, &mut archive)?;
-                Decider::Model { model, beta: *beta, scale: scale.check()? }
+                let (model, rewards) = (config.restore(layout, &mut archive)?, config.knows_rewards());
+                Decider::Model { model, beta: *beta, scale: scale.check()?, rewards }
             }
             Method::Clone { config, .. } => {
                 fits((config.width as u128).saturating_mul(layout.dim as u128), numbers)?;
@@ -145,14 +149,14 @@ impl Policy {
 
     /// β, where it has one.
     pub fn beta(&self) -> Option<f64> {
-        if let Decider::Model { beta, .. } = self.decider { Some(beta) } else { None }
+        if let Decider::Model { beta, rewards: true, .. } = self.decider { Some(beta) } else { None }
     }
 
     /// The same policy with another β: no training is needed.
     pub fn with_beta(mut self, new: f64) -> Result<Policy, PolicyError> {
         check_beta(new)?;
         match (&mut self.decider, &mut self.description.method) {
-            (Decider::Model { beta, .. }, Method::Model { beta: described, .. }) => {
+            (Decider::Model { beta, rewards: true, .. }, Method::Model { beta: described, .. }) => {
                 // of another policy nothing is certain
                 if *beta != new {
                     self.description.certified = None;
@@ -180,11 +184,11 @@ impl Policy {
     pub fn decide_at(&self, contexts: &Contexts, other: Option<f64>) -> Result<Decisions, Error> {
         other.map_or(Ok(()), check_beta)?;
         let choices = match &self.decider {
-            Decider::Model { model, beta, scale } => {
+            Decider::Model { model, beta, scale, rewards } => {
                 let mut estimates = model.estimate(contexts)?;
                 let choices = pessimistic(contexts, &estimates, other.unwrap_or(*beta), Rounding::None)?;
                 scale.undo(&mut estimates);
-                return Ok(Decisions { choices: Some(choices), estimates: Some(estimates) });
+                return Ok(Decisions { choices: Some(choices), estimates: rewards.then_some(estimates) });
             }
             Decider::Clone(clone) => Some(clone.choose(contexts)?),
             // where the action is not eligible, the first that is

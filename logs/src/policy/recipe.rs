@@ -10,11 +10,10 @@ use std::path::Path;
 
 use neuralcb::ModelConfig;
 use neuralcb::model::{
-    self, Covariance, KernelConfig, LinearConfig, NeuralConfig, NeuralLinearConfig, RefitConfig, TabularConfig,
-    UpdateOrder, When,
+    self, Covariance, KernelConfig, LinearConfig, NeuralConfig, NeuralLinearConfig, Objective, RefitConfig,
+    TabularConfig, TrunkConfig, UpdateOrder, When, Width,
 };
 use neuralcb::net::{Init, NetConfig, Optimiser, OutputScale, Schedule, Towards};
-use neuralcb::policy::ImitationConfig;
 use neuralcb::theory::{Constants, Rule, Theorem};
 use serde::{Deserialize, Serialize};
 
@@ -28,6 +27,17 @@ use crate::log::{ActionSummary, LogSummary, PreparationConfig};
 #[serde(rename_all = "kebab-case")]
 #[allow(missing_docs)] // the names of the contract
 pub enum Algorithm {
+    Auto,
+    Choice,
+    Regression,
+    Viper,
+    Clone,
+    CloneRewarded,
+    RewardWeighted,
+    AdvantageWeighted,
+    InversePropensity,
+    DoublyRobust,
+    LogSmoothing,
     Neuralcb,
     NeuralGreedy,
     NeuralLinLcb,
@@ -39,8 +49,6 @@ pub enum Algorithm {
     TabGreedy,
     ReluGreedy,
     NeuralRetrain,
-    Clone,
-    CloneRewarded,
     Constant,
     Uniform,
 }
@@ -48,6 +56,17 @@ pub enum Algorithm {
 impl Algorithm {
     /// All of them.
     pub const ALL: &'static [Algorithm] = &[
+        Algorithm::Auto,
+        Algorithm::Choice,
+        Algorithm::Regression,
+        Algorithm::Viper,
+        Algorithm::Clone,
+        Algorithm::CloneRewarded,
+        Algorithm::RewardWeighted,
+        Algorithm::AdvantageWeighted,
+        Algorithm::InversePropensity,
+        Algorithm::DoublyRobust,
+        Algorithm::LogSmoothing,
         Algorithm::Neuralcb,
         Algorithm::NeuralGreedy,
         Algorithm::NeuralLinLcb,
@@ -59,8 +78,6 @@ impl Algorithm {
         Algorithm::TabGreedy,
         Algorithm::ReluGreedy,
         Algorithm::NeuralRetrain,
-        Algorithm::Clone,
-        Algorithm::CloneRewarded,
         Algorithm::Constant,
         Algorithm::Uniform,
     ];
@@ -68,6 +85,17 @@ impl Algorithm {
     /// The spelling on the command line and in files.
     pub fn name(self) -> &'static str {
         match self {
+            Algorithm::Auto => "auto",
+            Algorithm::Choice => "choice",
+            Algorithm::Regression => "regression",
+            Algorithm::Viper => "viper",
+            Algorithm::Clone => "clone",
+            Algorithm::CloneRewarded => "clone-rewarded",
+            Algorithm::RewardWeighted => "reward-weighted",
+            Algorithm::AdvantageWeighted => "advantage-weighted",
+            Algorithm::InversePropensity => "inverse-propensity",
+            Algorithm::DoublyRobust => "doubly-robust",
+            Algorithm::LogSmoothing => "log-smoothing",
             Algorithm::Neuralcb => "neuralcb",
             Algorithm::NeuralGreedy => "neural-greedy",
             Algorithm::NeuralLinLcb => "neural-lin-lcb",
@@ -79,10 +107,44 @@ impl Algorithm {
             Algorithm::TabGreedy => "tab-greedy",
             Algorithm::ReluGreedy => "relu-greedy",
             Algorithm::NeuralRetrain => "neural-retrain",
-            Algorithm::Clone => "clone",
-            Algorithm::CloneRewarded => "clone-rewarded",
             Algorithm::Constant => "constant",
             Algorithm::Uniform => "uniform",
+        }
+    }
+
+    /// The settings of a learner on a shared trunk, where it is one.
+    pub fn trunk(self) -> Option<TrunkConfig> {
+        let objective = match self {
+            Algorithm::Choice => Objective::Choice,
+            Algorithm::Regression | Algorithm::ReluGreedy => Objective::Regression,
+            Algorithm::Viper => return Some(TrunkConfig::viper()),
+            Algorithm::Clone => Objective::Clone,
+            Algorithm::CloneRewarded => Objective::CloneRewarded,
+            Algorithm::RewardWeighted => Objective::RewardWeighted,
+            Algorithm::AdvantageWeighted => Objective::AdvantageWeighted,
+            Algorithm::InversePropensity => Objective::InversePropensity,
+            Algorithm::DoublyRobust => Objective::DoublyRobust,
+            Algorithm::LogSmoothing => Objective::LogSmoothing,
+            _ => return None,
+        };
+        let width = if self == Algorithm::Choice { Width::Log } else { Width::Spread };
+        let usual = TrunkConfig::default();
+        let members = if self == Algorithm::ReluGreedy { 1 } else { usual.members };
+        Some(TrunkConfig { objective, width, members, ..usual })
+    }
+
+    /// Whether it has a reward model, and so a β.
+    fn has_beta(self) -> bool {
+        use Algorithm::{Choice, KernLcb, LinLcb, NeuralLinLcb, NeuralRetrain, Neuralcb, Regression, TabLcb, Viper};
+        [Choice, Regression, Viper, Neuralcb, NeuralLinLcb, LinLcb, KernLcb, TabLcb, NeuralRetrain].contains(&self)
+    }
+
+    /// β where nothing else is said.
+    fn usual_beta(self) -> f64 {
+        match self {
+            Algorithm::Choice => 0.03,
+            _ if self.is_greedy() || !self.has_beta() => 0.0,
+            _ => 1.0,
         }
     }
 
@@ -171,6 +233,10 @@ pub struct Recipe {
     pub max_samples: Option<usize>,
     /// The action that `constant` plays; the best of the log by its mean reward if none is named.
     pub action: Option<String>,
+    /// Networks of a learner on a shared trunk, ≥ 1; 3 by default, 10 of `viper`.
+    pub members: Option<usize>,
+    /// The settings of a learner on a shared trunk, whole, in place of the algorithm's.
+    pub trunk: Option<TrunkConfig>,
     /// The network, whole, in place of the preset's.
     pub net: Option<NetConfig>,
     /// What Theorem 4.1 takes for granted, where β or η is the theorem's.
@@ -188,7 +254,7 @@ pub struct Recipe {
 impl Default for Recipe {
     fn default() -> Self {
         Recipe {
-            algorithm: Algorithm::Neuralcb,
+            algorithm: Algorithm::Auto,
             preset: Preset::Practical,
             beta: None,
             mode: None,
@@ -198,6 +264,8 @@ impl Default for Recipe {
             sigma: None,
             max_samples: None,
             action: None,
+            members: None,
+            trunk: None,
             net: None,
             constants: Constants::default(),
             covariance: None,
@@ -292,10 +360,10 @@ impl Recipe {
                 ModelConfig::Linear(LinearConfig { lambda, ..LinearConfig::default() })
             }
             Algorithm::TabLcb | Algorithm::TabGreedy => ModelConfig::Tabular(TabularConfig::default()),
-            Algorithm::ReluGreedy | Algorithm::NeuralRetrain => ModelConfig::Refit(RefitConfig {
+            Algorithm::NeuralRetrain => ModelConfig::Refit(RefitConfig {
                 net: self.net(),
                 optimiser,
-                when: if self.algorithm == Algorithm::ReluGreedy { When::OnDemand } else { When::EveryRound },
+                when: When::EveryRound,
                 lambda,
                 covariance,
                 ..RefitConfig::default()
@@ -309,55 +377,61 @@ impl Recipe {
                     ..usual
                 })
             }
-            Algorithm::Clone | Algorithm::CloneRewarded => {
-                let rewarded = self.algorithm == Algorithm::CloneRewarded;
-                return Ok(Method::Clone { config: ImitationConfig::default(), rewarded });
-            }
+            Algorithm::Auto => return Err(PolicyError::Undecided),
             Algorithm::Constant => return self.constant(log, actions),
             Algorithm::Uniform => return Ok(Method::Uniform),
+            _ => ModelConfig::Trunk(self.trunk_config().expect("all others are learners on a trunk")),
         };
-        let beta = match (self.beta.unwrap_or(Rule::Fixed(1.0)), &theorem) {
-            _ if self.algorithm.is_greedy() => 0.0,
+        let beta = match (self.beta.unwrap_or(Rule::Fixed(self.algorithm.usual_beta())), &theorem) {
             (Rule::Theory, Some(theorem)) => theorem.beta(theorem.n),
             (Rule::Theory, None) => unreachable!("β of the theorem asks for the theorem"),
             (Rule::Fixed(beta), _) => beta,
         };
-        let standardise = self.standardise_rewards.unwrap_or(self.preset == Preset::Practical);
-        let scale = if standardise {
-            let scale = if log.reward_deviation > 0.0 { log.reward_deviation } else { 1.0 };
-            RewardScale { shift: log.mean_reward, scale }.check()?
-        } else {
-            RewardScale::NONE
-        };
+        // a learner on a trunk knows the scale of its rewards
+        let on_a_trunk = matches!(config, ModelConfig::Trunk(_));
+        let standardise = self.standardise_rewards.unwrap_or(self.preset == Preset::Practical) && !on_a_trunk;
+        let scale = if standardise { RewardScale::standardising(log)? } else { RewardScale::NONE };
         check_beta(beta)?;
         Ok(Method::Model { algorithm: self.algorithm.name().to_owned(), config, beta, scale })
+    }
+
+    /// The settings of a learner on a shared trunk.
+    fn trunk_config(&self) -> Option<TrunkConfig> {
+        let usual = self.algorithm.trunk()?;
+        let mut config = self.trunk.clone().unwrap_or(usual);
+        config.lr = self.lr.unwrap_or(config.lr);
+        config.members = self.members.unwrap_or(config.members);
+        Some(config)
     }
 
     /// Refuses settings that the algorithm has no use for.
     pub(crate) fn check_names(&self) -> Result<(), PolicyError> {
         use Algorithm::{
             Constant, KernLcb, LinGreedy, LinLcb, NeuralGreedy, NeuralLinGreedy, NeuralLinLcb, NeuralRetrain, Neuralcb,
-            ReluGreedy, TabLcb,
         };
         let a = self.algorithm;
-        let network = [Neuralcb, NeuralGreedy, NeuralRetrain, ReluGreedy, NeuralLinLcb, NeuralLinGreedy];
+        let network = [Neuralcb, NeuralGreedy, NeuralRetrain, NeuralLinLcb, NeuralLinGreedy];
         let cure = "leave it out, or choose another algorithm";
         let theory = self.beta == Some(Rule::Theory);
-        let checks: [(&'static str, bool, &[Algorithm]); 11] = [
-            ("beta", self.beta.is_some(), &[Neuralcb, NeuralLinLcb, LinLcb, KernLcb, TabLcb, NeuralRetrain]),
-            ("beta = theory", theory, &[Neuralcb]),
-            ("step", self.step.is_some(), &network[..4]),
-            ("mode", self.mode.is_some(), &network[..2]),
-            ("lr", self.lr.is_some(), &network[..4]),
-            ("net", self.net.is_some(), &network),
-            ("covariance", self.covariance.is_some(), &network),
-            ("sigma", self.sigma.is_some(), &[KernLcb]),
-            ("max_samples", self.max_samples.is_some(), &[KernLcb]),
-            ("lambda", self.lambda.is_some(), &[&network[..], &[LinLcb, LinGreedy, KernLcb]].concat()),
-            ("action", self.action.is_some(), &[Constant]),
+        let (stepped, trunk) = (network[..3].contains(&a), a.trunk().is_some());
+        let linear = [LinLcb, LinGreedy, KernLcb].contains(&a);
+        let checks: [(&'static str, bool, bool); 13] = [
+            ("beta", self.beta.is_some(), a.has_beta()),
+            ("beta = theory", theory, a == Neuralcb),
+            ("step", self.step.is_some(), stepped),
+            ("mode", self.mode.is_some(), network[..2].contains(&a)),
+            ("lr", self.lr.is_some(), stepped || trunk),
+            ("members", self.members.is_some(), trunk),
+            ("trunk", self.trunk.is_some(), trunk),
+            ("net", self.net.is_some(), network.contains(&a)),
+            ("covariance", self.covariance.is_some(), network.contains(&a)),
+            ("sigma", self.sigma.is_some(), a == KernLcb),
+            ("max_samples", self.max_samples.is_some(), a == KernLcb),
+            ("lambda", self.lambda.is_some(), network.contains(&a) || linear),
+            ("action", self.action.is_some(), a == Constant),
         ];
         for (name, given, fits) in checks {
-            if given && !fits.contains(&a) {
+            if given && !fits {
                 return Err(PolicyError::Recipe { name, algorithm: a.name().to_owned(), cure });
             }
         }

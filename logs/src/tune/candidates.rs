@@ -34,19 +34,27 @@ pub(super) struct Candidate {
     pub betas: Vec<f64>,
 }
 
+/// β of the width that comes from the log's own policy: pessimism towards what the log does.
+const TOWARDS_THE_LOG: [f64; 5] = [0.0, 0.03, 0.1, 0.3, 1.0];
+
 /// The candidates, simple ones first.
 pub(super) fn candidates(options: &TuneOptions) -> Vec<Candidate> {
     let base = &options.base;
-    let of =
-        |algorithm| Recipe { algorithm, beta: None, mode: None, lr: None, step: None, sigma: None, ..base.clone() };
+    let of = |algorithm| {
+        let none = Recipe { beta: None, mode: None, lr: None, step: None, sigma: None, ..base.clone() };
+        Recipe { algorithm, members: None, trunk: None, ..none }
+    };
     let plain = |algorithm| Recipe { lambda: None, net: None, covariance: None, ..of(algorithm) };
     let linear = |algorithm| Recipe { net: None, covariance: None, ..of(algorithm) };
-    let alone = |recipe| Candidate { recipe, betas: Vec::new() };
+    let alone = |algorithm| Candidate { recipe: plain(algorithm), betas: Vec::new() };
     let dialled = |recipe| Candidate { recipe, betas: options.betas.clone() };
     let mut all = vec![
-        alone(plain(Algorithm::Constant)),
-        alone(plain(Algorithm::Clone)),
-        alone(plain(Algorithm::CloneRewarded)),
+        alone(Algorithm::Constant),
+        alone(Algorithm::Clone),
+        alone(Algorithm::CloneRewarded),
+        Candidate { recipe: plain(Algorithm::Choice), betas: TOWARDS_THE_LOG.to_vec() },
+        dialled(plain(Algorithm::Regression)),
+        alone(Algorithm::InversePropensity),
         dialled(linear(Algorithm::LinLcb)),
         dialled(of(Algorithm::NeuralLinLcb)),
     ];

@@ -12,7 +12,7 @@ use super::parts::summarise;
 use crate::log::{LogSummary, Preparation, ReadLog};
 use crate::memory;
 use crate::policy::{Algorithm, Method, Origin, Policy, PolicyError, Recipe};
-use crate::train::{arrays, describe, fit_clone, observe};
+use crate::train::{arrays, describe, observe};
 use neuralcb::archive::Keep;
 
 /// The log as candidates see it.
@@ -44,8 +44,7 @@ impl Source<'_> {
                 observe(learner.as_mut(), rounds, *scale, &mut |_| self.log.go_on())?;
                 arrays(learner.as_mut(), Keep::Policy)?
             }
-            Method::Clone { config, rewarded } => fit_clone(config, *rewarded, rounds, seed)?,
-            Method::Constant { .. } | Method::Uniform => BTreeMap::new(),
+            Method::Clone { .. } | Method::Constant { .. } | Method::Uniform => BTreeMap::new(),
         };
         let description = describe(method, self.preparation.clone(), summary, self.origin.clone(), recipe.seed);
         Ok(Policy::new(description, arrays)?)
@@ -59,17 +58,20 @@ impl Source<'_> {
         judge: &Judge<'_>,
     ) -> Result<Vec<(Recipe, Tried)>, PolicyError> {
         let (recipe, contexts) = (&candidate.recipe, judge.rounds.contexts());
-        if let (Method::Model { config, scale, .. }, _) = self.method(recipe, learn)? {
+        if let (Method::Model { config, scale, beta, .. }, _) = self.method(recipe, learn)? {
             let mut learner = memory::learner(&config, self.preparation.layout(), Seed::new(recipe.seed))?;
             memory::check(contexts.n_pairs() as u128 * 16, "judging candidates", "hold out fewer rounds (--choose)")?;
             observe(learner.as_mut(), learn, scale, &mut |_| self.log.go_on())?;
             let estimates = learner.model()?.estimate(contexts)?;
-            let at = |&beta: &f64| {
-                let recipe = Recipe { beta: Some(Rule::Fixed(beta)), ..recipe.clone() };
+            let of = |recipe: Recipe, asked: Option<f64>, beta: f64| {
                 let choices = pessimistic(contexts, &estimates, beta, Rounding::None)?;
-                let tried = judge.of(&recipe, Some(beta), &choices)?;
+                let tried = judge.of(&recipe, asked, &choices)?;
                 Ok((recipe, tried))
             };
+            if candidate.betas.is_empty() {
+                return Ok(vec![of(recipe.clone(), None, beta)?]);
+            }
+            let at = |&beta: &f64| of(Recipe { beta: Some(Rule::Fixed(beta)), ..recipe.clone() }, Some(beta), beta);
             // Whose numbers have left their range is no candidate.
             let lost = |tried: &Result<_, PolicyError>| {
                 matches!(tried, Err(PolicyError::Library(neuralcb::Error::Estimate { .. })))

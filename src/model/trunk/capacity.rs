@@ -17,6 +17,7 @@ use crate::data::{Encoding, Layout, LoggedData};
 use crate::error::{Error, at_least, not_negative};
 use crate::net::{Init, NetConfig, OutputScale, Outputs};
 use crate::seed::Seed;
+use crate::watch::Watch;
 
 /// How much a learner can learn.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -98,12 +99,13 @@ pub(super) fn choose(
     targets: &Targets,
     s: f64,
     seed: Seed,
+    watch: &Watch,
 ) -> Result<Capacity, Error> {
-    let small = best(&SMALL, config, log, targets, s, seed)?;
+    let small = best(&SMALL, config, log, targets, s, seed, watch)?;
     if small != LONG {
         return Ok(small);
     }
-    best(&LARGE, config, log, targets, s, seed)
+    best(&LARGE, config, log, targets, s, seed, watch)
 }
 
 /// The point of a grid with the least loss on held-out rounds.
@@ -114,6 +116,7 @@ fn best(
     targets: &Targets,
     s: f64,
     seed: Seed,
+    watch: &Watch,
 ) -> Result<Capacity, Error> {
     let rounds = targets.rounds();
     if rounds.len() < 10 {
@@ -125,6 +128,8 @@ fn best(
         _ => 1,
     };
     let contexts = log.contexts();
+    let learned = (rounds.len() - (rounds.len() / 5).min(MOST_LEARNED / 4)).min(MOST_LEARNED);
+    watch.plan(splits * grid.iter().map(|&capacity| config.planned(capacity, learned)).sum::<usize>());
     let trial = |i: usize| {
         let (capacity, seed) = (grid[i / splits], seed.nth((i % splits) as u64));
         let mut rounds = rounds.clone();
@@ -134,7 +139,7 @@ fn best(
         let learn = &learn[..learn.len().min(MOST_LEARNED)];
         let mut trunk = Trunk::new(capacity.network(contexts.layout()), contexts, seed)?;
         let training = config.training(capacity, learn.len(), s);
-        trunk.train(contexts, learn, training, &mut seed.stream("order"), targets)?;
+        trunk.train(contexts, learn, training, &mut seed.stream("order"), targets, watch)?;
         Ok(trunk.loss(contexts, judge, targets))
     };
     let losses: Vec<f64> = (0..grid.len() * splits).into_par_iter().map(trial).collect::<Result<Vec<f64>, Error>>()?;

@@ -9,6 +9,7 @@ use crate::data::{Contexts, Eligible, Encoding, Layout, LoggedData, Pair};
 use crate::error::Error;
 use crate::model::{Learner, RewardModel};
 use crate::seed::Seed;
+use crate::watch::Watch;
 
 /// The rounds so far, and what they teach.
 pub struct TrunkLearner {
@@ -25,6 +26,7 @@ pub struct TrunkLearner {
     /// Empty as soon as a round has none.
     propensities: Vec<f64>,
     fitted: Option<Arc<TrunkModel>>,
+    watch: Arc<Watch>,
 }
 
 impl TrunkLearner {
@@ -42,13 +44,14 @@ impl TrunkLearner {
             rewards: Vec::new(),
             propensities: Vec::new(),
             fitted: None,
+            watch: Arc::default(),
         })
     }
 
     /// What the rounds so far teach.
     pub fn fit(&mut self) -> Result<Arc<TrunkModel>, Error> {
         if self.fitted.is_none() {
-            self.fitted = Some(Arc::new(TrunkModel::fit(&self.config, &self.log()?, self.seed)?));
+            self.fitted = Some(Arc::new(TrunkModel::fit(&self.config, &self.log()?, self.seed, &self.watch)?));
         }
         Ok(Arc::clone(self.fitted.as_ref().expect("just fitted")))
     }
@@ -123,6 +126,10 @@ impl Learner for TrunkLearner {
         }
         self.fitted = None;
         Ok(())
+    }
+
+    fn watch(&mut self, watch: &Arc<Watch>) {
+        self.watch = Arc::clone(watch);
     }
 
     fn model(&mut self) -> Result<Arc<dyn RewardModel>, Error> {

@@ -39,6 +39,7 @@ use crate::error::{Error, at_least, not_negative, positive};
 use crate::linalg::vectors::{Job, dispatch};
 use crate::net::Towards;
 use crate::seed::Seed;
+use crate::watch::Watch;
 
 /// What the width of an estimate is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -169,6 +170,11 @@ impl TrunkConfig {
         })
     }
 
+    /// Rounds that one network is trained on, over all passes.
+    fn planned(&self, capacity: Capacity, n: usize) -> usize {
+        capacity.passes_over(n) * n
+    }
+
     /// How one network is trained with that capacity.
     fn training(&self, capacity: Capacity, n: usize, s: f64) -> Training {
         Training {
@@ -196,17 +202,18 @@ pub struct TrunkModel {
 
 impl TrunkModel {
     /// Fits to a log. The seed decides initial weights, order and held-out rounds.
-    pub fn fit(config: &TrunkConfig, log: &LoggedData, seed: Seed) -> Result<TrunkModel, Error> {
+    pub fn fit(config: &TrunkConfig, log: &LoggedData, seed: Seed, watch: &Watch) -> Result<TrunkModel, Error> {
         config.check()?;
         at_least("rounds in the log", 1, "at least 1", log.n_rounds())?;
         let (contexts, layout) = (log.contexts(), log.contexts().layout());
         let units = Units::of(config.objective, log, config.rewards);
-        let targets = Targets::new(config.objective, log, &units, direct(config, log, seed)?);
+        let targets = Targets::new(config.objective, log, &units, direct(config, log, seed, watch)?);
         let capacity = match config.capacity {
             Some(capacity) => capacity,
-            None => capacity::choose(config, log, &targets, units.s, seed.child("capacity"))?,
+            None => capacity::choose(config, log, &targets, units.s, seed.child("capacity"), watch)?,
         };
         let config = TrunkConfig { capacity: Some(capacity), ..config.clone() };
+        watch.plan(config.members * config.planned(capacity, targets.rounds().len()));
         let member = |i: usize| {
             let seed = seed.child("members").nth(i as u64);
             let (mut rounds, mut own) = (targets.rounds(), None);
@@ -220,14 +227,14 @@ impl TrunkModel {
             let mut trunk = Trunk::new(capacity.network(layout), contexts, seed)?;
             let training = config.training(capacity, rounds.len(), units.s);
             let order = &mut seed.stream("order");
-            trunk.train(contexts, &rounds, training, order, own.as_ref().unwrap_or(&targets))?;
+            trunk.train(contexts, &rounds, training, order, own.as_ref().unwrap_or(&targets), watch)?;
             Ok(trunk)
         };
         let members = (0..config.members).into_par_iter().map(member).collect::<Result<Vec<Trunk>, Error>>()?;
         let mut model = TrunkModel { config, layout, units, members, clone: None, last: None };
         match model.config.width {
             Width::Spread | Width::Least => {}
-            Width::Log => model.clone = Some(clone_of(log, &model.config, seed)?),
+            Width::Log => model.clone = Some(clone_of(log, &model.config, seed, watch)?),
             Width::LastLayer => model.fit_last(log)?,
         }
         Ok(model)
@@ -346,25 +353,26 @@ impl TrunkModel {
 }
 
 /// r̂₀₁ of every pair of a log, which a doubly robust objective begins with.
-fn direct(config: &TrunkConfig, log: &LoggedData, seed: Seed) -> Result<Option<Vec<f32>>, Error> {
+fn direct(config: &TrunkConfig, log: &LoggedData, seed: Seed, watch: &Watch) -> Result<Option<Vec<f32>>, Error> {
     if config.objective != Objective::DoublyRobust {
         return Ok(None);
     }
     let regression = TrunkConfig { objective: Objective::Regression, members: 1, ..config.clone() };
-    let model = TrunkModel::fit(&regression, log, seed.child("direct"))?;
+    let model = TrunkModel::fit(&regression, log, seed.child("direct"), watch)?;
     let units = Units::of(Objective::DoublyRobust, log, config.rewards);
     Ok(Some(model.means(log.contexts())?.into_iter().map(|r| units.share(r) as f32).collect()))
 }
 
 /// The clone whose probabilities make a width, of the same size as the members.
-fn clone_of(log: &LoggedData, config: &TrunkConfig, seed: Seed) -> Result<Trunk, Error> {
+fn clone_of(log: &LoggedData, config: &TrunkConfig, seed: Seed, watch: &Watch) -> Result<Trunk, Error> {
     let size = config.capacity.expect("chosen before");
     let (seed, targets) = (seed.child("clone"), Targets::clone_of(log));
     let usual = Capacity { layers: size.layers, width: size.width, ..Capacity::default() };
     let config = TrunkConfig { towards: Towards::Zero, ..config.clone() };
     let mut trunk = Trunk::new(size.network(log.contexts().layout()), log.contexts(), seed)?;
     let training = config.training(usual, log.n_rounds(), 1.0);
-    trunk.train(log.contexts(), &targets.rounds(), training, &mut seed.stream("order"), &targets)?;
+    watch.plan(config.planned(usual, log.n_rounds()));
+    trunk.train(log.contexts(), &targets.rounds(), training, &mut seed.stream("order"), &targets, watch)?;
     Ok(trunk)
 }
 

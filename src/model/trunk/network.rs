@@ -17,6 +17,7 @@ use crate::error::{Error, at_least, not_negative, positive};
 use crate::linalg::vectors::{Job, dispatch};
 use crate::net::{Batch, Net, NetConfig, Number, Optimiser, OutputsOf, Params, Stepper, Towards, Work};
 use crate::seed::{Seed, Stream};
+use crate::watch::Watch;
 
 /// How a trunk is trained.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -155,7 +156,7 @@ impl Trunk {
         }
     }
 
-    /// Trains on some rounds.
+    /// Trains on some rounds. They were planned before.
     pub(crate) fn train(
         &mut self,
         contexts: &Contexts,
@@ -163,6 +164,7 @@ impl Trunk {
         training: Training,
         order: &mut Stream,
         targets: &Targets,
+        watch: &Watch,
     ) -> Result<(), Error> {
         training.check()?;
         let adam = Optimiser::Adam { lr: training.lr, l2: training.l2, towards: training.towards };
@@ -180,6 +182,7 @@ impl Trunk {
                 batch.forth(&self.net, &self.weights);
                 dispatch(Slopes { trunk: self, batch: &mut batch, contexts, rounds: some, targets, z: &mut z });
                 batch.back(&self.net, &mut self.weights, &mut stepper, t, rate);
+                watch.tick(some.len())?;
             }
         }
         Ok(())
