@@ -7,6 +7,7 @@
 mod error;
 pub(crate) mod file;
 mod method;
+mod names;
 mod recipe;
 
 use std::collections::BTreeMap;
@@ -22,7 +23,8 @@ use sha2::{Digest, Sha256};
 pub use error::PolicyError;
 pub use file::VERSION;
 pub use method::{Method, RewardScale};
-pub use recipe::{Algorithm, Mode, Preset, Recipe};
+pub use names::{Algorithm, Mode, Preset, SetUp};
+pub use recipe::Recipe;
 
 use crate::auto::Choice;
 use crate::log::{LogError, LogSummary, Preparation, ReadLog};
