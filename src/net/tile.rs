@@ -7,7 +7,7 @@ use super::Net;
 use super::layer::{Kept, RowsInLanes, back, forth};
 use crate::linalg::product::{tiles, tiles_transposed};
 use crate::linalg::scalar::Scalar;
-use crate::linalg::vectors::{ROWS, Tile, madd, mul, scale_add, splat};
+use crate::linalg::vectors::{ROWS, Tile, madd, mul, one_by_one, scale_add, splat};
 
 /// The pass of some rows.
 #[derive(Debug, Clone)]
@@ -98,9 +98,9 @@ impl<T: Scalar> Tiles<T> {
         let mut f = std::mem::take(&mut self.f);
         tiles_transposed(self.last(), net.output_weights(rest), net.last_ld(), &mut f);
         let scale = splat(net.output_scale::<T>());
-        for (k, f) in f.iter_mut().enumerate() {
+        one_by_one!((k, f) in f.iter_mut().enumerate() => {
             *f = madd(*f, scale, splat(net.output_bias.map_or(T::ZERO, |at| rest[at + k])));
-        }
+        });
         self.f = f;
     }
 
@@ -117,9 +117,7 @@ impl<T: Scalar> Tiles<T> {
     pub(super) fn back_from(&mut self, net: &Net, rest: &[T], output: usize) {
         let Some(last) = self.layers.last_mut() else { return };
         let w = &net.output_weights(rest)[output * net.last_ld()..];
-        for (delta, w) in last.delta_y.iter_mut().zip(w) {
-            *delta = splat(*w);
-        }
+        one_by_one!((delta, w) in last.delta_y.iter_mut().zip(w) => *delta = splat(*w));
         self.back_through(net, rest);
     }
 
@@ -127,9 +125,7 @@ impl<T: Scalar> Tiles<T> {
     fn back_through(&mut self, net: &Net, rest: &[T]) {
         let scale = splat(net.output_scale::<T>());
         if let Some(last) = self.layers.last_mut() {
-            for delta in &mut last.delta_y {
-                *delta = mul(*delta, scale);
-            }
+            one_by_one!(delta in &mut last.delta_y => *delta = mul(*delta, scale));
         }
         for l in (0..self.layers.len()).rev() {
             let (before, own) = self.layers.split_at_mut(l);
@@ -148,9 +144,7 @@ impl<T: Scalar> Tiles<T> {
         let inputs = if l == 0 { &self.input } else { &self.layers[l - 1].h };
         if SQUARE {
             let squares = &mut self.squares[..inputs.len()];
-            for (square, x) in squares.iter_mut().zip(inputs) {
-                *square = mul(*x, *x);
-            }
+            one_by_one!((square, x) in squares.iter_mut().zip(inputs) => *square = mul(*x, *x));
             tiles(squares, coefficients, net.ld, &mut self.product);
         } else {
             tiles(inputs, coefficients, net.ld, &mut self.product);
