@@ -6,8 +6,9 @@ use super::RewardModel;
 use super::exact::Exact;
 use super::lambda::{Diagonal, Lambda};
 use crate::archive::Archive;
-use crate::data::{Contexts, Encoding, Layout, row_groups};
+use crate::data::{Contexts, Eligible, Encoding, Layout, row_groups};
 use crate::error::Error;
+use crate::linalg::vectors::ROWS;
 use crate::net::{Net, Number, Params, Score, Spread, Work};
 
 /// A frozen neural model. Its mean is the network's output, or the ridge regression on its gradient.
@@ -91,23 +92,33 @@ impl<T: Number> RewardModel for Scorer<T> {
     }
 
     fn estimate_rounds(&self, contexts: &Contexts, rounds: Range<usize>, mean: &mut [f64], width: &mut [f64]) {
-        let groups = row_groups(contexts, rounds, self.by_action());
         let (net, weights) = (&self.net, &self.weights);
-        match &self.width {
-            Width::Diagonal { inverse, theta } => {
-                let mut work = Work::new(net);
-                for group in &groups {
-                    let place = net.place(group.action);
-                    let (block, action) = (place.0, group.action);
-                    let spread = Spread {
-                        inverse: inverse.parts(net, block, action),
-                        theta: theta.as_ref().map(|theta| theta.parts(net, block, action)),
-                    };
-                    let (rows, work) = (group.rows(), &mut work);
-                    T::score(Score { net, weights, place, spread, rows, work, mean, width });
-                }
+        let (inverse, theta) = match &self.width {
+            Width::Diagonal { inverse, theta } => (inverse, theta),
+            Width::Exact(exact) => {
+                let groups = row_groups(contexts, rounds, self.by_action());
+                return exact.score(net, weights, &groups, mean, width);
             }
-            Width::Exact(exact) => exact.score(net, weights, &groups, mean, width),
+        };
+        // on a shared trunk one pass of sixteen contexts serves all actions
+        let shared = net.n_outputs() > 1 && !inverse.by_action;
+        let at_once = if shared { ROWS } else { rounds.len().max(1) };
+        let (mut work, first_pair) = (Work::new(net), contexts.first_pair(rounds.start));
+        for start in rounds.clone().step_by(at_once) {
+            let rounds = start..(start + at_once).min(rounds.end);
+            let from = contexts.first_pair(start) - first_pair;
+            for (number, group) in row_groups(contexts, rounds, self.by_action()).iter().enumerate() {
+                let place = net.place(group.action);
+                let (block, action) = (place.0, group.action);
+                let spread = Spread {
+                    inverse: inverse.parts(net, block, action),
+                    theta: theta.as_ref().map(|theta| theta.parts(net, block, action)),
+                };
+                let again = shared && number > 0 && matches!(contexts.eligible(), Eligible::All);
+                let (rows, work) = (group.rows(), &mut work);
+                let (mean, width) = (&mut mean[from..], &mut width[from..]);
+                T::score(Score { net, weights, place, spread, rows, again, work, mean, width });
+            }
         }
     }
 }

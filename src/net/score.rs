@@ -62,6 +62,8 @@ pub(crate) struct Score<'a, T> {
     pub(crate) place: (usize, usize),
     pub(crate) spread: Spread<'a, T>,
     pub(crate) rows: Rows<'a>,
+    /// Whether they are the rows of the score before, for another output: at most [`ROWS`], which have entered already.
+    pub(crate) again: bool,
     pub(crate) work: &'a mut Work<T>,
     pub(crate) mean: &'a mut [f64],
     pub(crate) width: &'a mut [f64],
@@ -80,27 +82,35 @@ impl<T: Scalar> Job for Score<'_, T> {
 impl<T: Scalar> Score<'_, T> {
     #[inline(always)]
     pub(super) fn by(self, entrance: ScoreEntrance) {
-        let Score { net, weights, place: (block, output), spread, rows, work, mean, width } = self;
+        let Score { net, weights, place: (block, output), spread, rows, again, work, mean, width } = self;
         let (first, n_in) = (net.block(&weights.first, block), net.n_in);
         for together in rows.chunks(TOGETHER) {
-            for (x, input) in together.vectors().zip(work.inputs.chunks_exact_mut(n_in)) {
-                net.write_input(x, input);
+            if !again {
+                for (x, input) in together.vectors().zip(work.inputs.chunks_exact_mut(n_in)) {
+                    net.write_input(x, input);
+                }
             }
-            if entrance == ScoreEntrance::SparseRows {
+            if entrance == ScoreEntrance::SparseRows && !again {
                 work.enter_sparse(net, first, spread, together.len());
             }
             for (number, own) in together.chunks(ROWS).enumerate() {
                 let from = number * ROWS;
-                if entrance == ScoreEntrance::SparseRows {
-                    work.take_rows(net, 0, from, own.len());
-                } else {
-                    let inputs = &work.inputs[from * n_in..(from + own.len()) * n_in];
-                    to_tiles(inputs, n_in, &mut work.tiles.input);
-                    work.tiles.project(net, first);
+                match entrance {
+                    _ if again => {}
+                    ScoreEntrance::SparseRows => work.take_rows(net, 0, from, own.len()),
+                    ScoreEntrance::Tiles => {
+                        let inputs = &work.inputs[from * n_in..(from + own.len()) * n_in];
+                        to_tiles(inputs, n_in, &mut work.tiles.input);
+                        work.tiles.project(net, first);
+                    }
                 }
-                work.tiles.forth(net, &weights.rest);
+                if !again {
+                    work.tiles.forth(net, &weights.rest);
+                }
                 work.tiles.back_from(net, &weights.rest, output);
                 match entrance {
+                    // squares of the inputs, and what they are multiplied to, have not changed
+                    _ if again && net.layers.len() == 1 && spread.theta.is_none() => {}
                     ScoreEntrance::SparseRows => work.take_rows(net, 1, from, own.len()),
                     ScoreEntrance::Tiles => work.tiles.multiply::<true>(net, 0, spread.inverse.first),
                 }

@@ -147,7 +147,9 @@ fn mean_and_width_are_those_of_single_gradients() {
                     let (mut mean, mut width) = (vec![0.0; contexts.n_pairs()], vec![0.0; contexts.n_pairs()]);
                     let (rows, work, mean_of, width_of) = (group.rows(), &mut work, &mut mean[..], &mut width[..]);
                     let (net, weights) = (&net, &weights);
-                    Score { net, weights, place, spread, rows, work, mean: mean_of, width: width_of }.by(entrance);
+                    let again = false;
+                    Score { net, weights, place, spread, rows, again, work, mean: mean_of, width: width_of }
+                        .by(entrance);
                     let mut one = Tangents::new(net);
                     for (x, to) in group.rows().iter() {
                         net.tangents_of(weights, place, x, &mut one);
