@@ -122,7 +122,7 @@ pub(crate) fn map<T: Scalar, const N: usize>(mut a: [T; N], f: impl Fn(T) -> T) 
 #[inline(always)]
 pub(crate) fn add<T: Scalar, const N: usize>(mut a: [T; N], b: [T; N]) -> [T; N] {
     for i in 0..N {
-        a[i] = a[i] + b[i];
+        a[i] += b[i];
     }
     a
 }
@@ -179,7 +179,7 @@ pub(crate) fn total<T: Scalar, const N: usize>(mut a: [T; N]) -> T {
     while n > 1 {
         n /= 2;
         for i in 0..n {
-            a[i] = a[i] + a[i + n];
+            a[i] += a[i + n];
         }
     }
     a[0]

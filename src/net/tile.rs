@@ -42,6 +42,7 @@ impl<T: Scalar> TileLayer<T> {
         if self.delta_z.is_empty() { &self.delta_y } else { &self.delta_z }
     }
 
+    #[allow(clippy::type_complexity)]
     fn kept(&mut self) -> (Kept<'_, T, ROWS>, &mut [Tile<T>], &mut [Tile<T>], &mut [Tile<T>]) {
         let kept = Kept { normal: &mut self.normal, inv_std: &mut self.inv_std, slope: &mut self.slope };
         (kept, &mut self.h, &mut self.delta_y, &mut self.delta_z)

@@ -298,8 +298,8 @@ mod tests {
 
     fn rounds(n: u32) -> Vec<Paired> {
         let round = |t: u32| {
-            let (reward, apart) = (f64::from(t * 7 % 11) / 5.0 - 1.0, f64::from(u8::from(t % 3 > 0)));
-            let weight = if t % 4 == 0 { 4.0 } else { 0.0 };
+            let (reward, apart) = (f64::from(t * 7 % 11) / 5.0 - 1.0, f64::from(u8::from(!t.is_multiple_of(3))));
+            let weight = if t.is_multiple_of(4) { 4.0 } else { 0.0 };
             Paired { reward, weight, other: if apart == 0.0 { weight } else { 3.0 * f64::from(t % 2) }, apart }
         };
         (0..n).map(round).collect()
