@@ -143,7 +143,7 @@ impl World {
         let (mut counts, mut sums) =
             (vec![vec![0.0; self.n_actions]; CONTEXTS], vec![vec![0.0; self.n_actions]; CONTEXTS]);
         let (mut rounds, mut log_value) = (Vec::with_capacity(n), 0.0);
-        let mut greedy = vec![0; CONTEXTS];
+        let mut greedy = [0; CONTEXTS];
         let fixed = self.value(|x, a| self.mu[x][a]);
         for t in 0..n {
             let x = stream.random_range(0..CONTEXTS);
