@@ -1,8 +1,9 @@
 //! How often lower bounds are false, and how tight they are, on simulated logs whose truth is known: the numbers of
 //! `docs/CERTIFICATES.md`.
 //!
-//! `cargo run --release --example certificates -- DIR [SCALE]` makes the logs (SCALE times as many, 1 by default) and prints
-//! the tables. Every log leaves a line in `DIR/certificates.jsonl`; a run that was killed goes on after the last of them.
+//! `cargo run --release --example certificates -- DIR [SCALE]` makes the logs (SCALE times as many, 1 by default) and
+//! prints the tables. Every log leaves a line in `DIR/certificates.jsonl`; a run that was killed goes on after the last
+//! of them.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -142,7 +143,7 @@ impl World {
         let (mut counts, mut sums) =
             (vec![vec![0.0; self.n_actions]; CONTEXTS], vec![vec![0.0; self.n_actions]; CONTEXTS]);
         let (mut rounds, mut log_value) = (Vec::with_capacity(n), 0.0);
-        let mut greedy = vec![0; CONTEXTS];
+        let mut greedy = [0; CONTEXTS];
         let fixed = self.value(|x, a| self.mu[x][a]);
         for t in 0..n {
             let x = stream.random_range(0..CONTEXTS);

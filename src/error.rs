@@ -78,8 +78,9 @@ pub enum Error {
     Stopped,
     /// An estimate that no decision can rest on.
     #[error(
-        "round {round}, action {action}: mean {mean} and width {width} give no finite bound at beta {beta}: the model's \
-         numbers have left their range; use a smaller learning rate, a lambda nearer to 1, or features nearer to 1"
+        "round {round}, action {action}: mean {mean} and width {width} give no finite bound at beta {beta}: the \
+         model's numbers have left their range; use a smaller learning rate, a lambda nearer to 1, or features nearer \
+         to 1"
     )]
     Estimate {
         /// Round, counted from 0.
@@ -170,8 +171,8 @@ pub enum Error {
     },
     /// More contexts than the exact computation can hold.
     #[error(
-        "{got} contexts are too many for an exact computation, at most {limit}: use fewer rounds, raise the limit or take \
-         the approximation (`Ntk::approximate`)"
+        "{got} contexts are too many for an exact computation, at most {limit}: use fewer rounds, raise the limit or \
+         take the approximation (`Ntk::approximate`)"
     )]
     TooManyContexts {
         /// Number nK of contexts.

@@ -1,12 +1,13 @@
 //! Choosing a learner from the log alone: `auto`.
 //!
-//! A few different candidates learn from one part of the log and are judged on the rest, which they have not seen, by the
-//! rounds' own propensities. The largest lower bound wins, never the largest estimate: a candidate that the log says little
-//! about cannot win by luck. The bound is that of [`WeightedMean::worst_case`]: self-normalised, and what the log does not
-//! cover counts as the worst reward. The winner then learns from the whole log.
+//! A few different candidates learn from one part of the log and are judged on the rest, which they have not seen, by
+//! the rounds' own propensities. The largest lower bound wins, never the largest estimate: a candidate that the log
+//! says little about cannot win by luck. The bound is that of [`WeightedMean::worst_case`]: self-normalised, and what
+//! the log does not cover counts as the worst reward. The winner then learns from the whole log.
 //!
-//! Where imitation is hard to beat (a good log, noisy rewards) this finds the clone, or pessimism towards the log; where
-//! imitation fails it finds the choice likelihood or regression. Costs as much as its candidates together, and one more.
+//! Where imitation is hard to beat (a good log, noisy rewards) this finds the clone, or pessimism towards the log;
+//! where imitation fails it finds the choice likelihood or regression. Costs as much as its candidates together, and
+//! one more.
 
 use std::sync::Arc;
 

@@ -66,11 +66,11 @@ fn configs() -> Vec<ModelConfig> {
     configs
 }
 
-fn restored(config: &ModelConfig, layout: Layout, from: &mut dyn Learner, keep: Keep) -> Box<dyn Learner> {
-    let mut archive = Archive::writer(keep);
+fn restored(config: &ModelConfig, layout: Layout, from: &mut dyn Learner) -> Box<dyn Learner> {
+    let mut archive = Archive::writer(Keep::Training);
     from.archive(&mut archive).unwrap();
     let mut to = config.learner(layout, Seed::new(5)).unwrap();
-    let mut archive = Archive::reader(archive.into_arrays(), keep);
+    let mut archive = Archive::reader(archive.into_arrays(), Keep::Training);
     to.archive(&mut archive).unwrap();
     archive.finish().unwrap();
     to
@@ -87,7 +87,7 @@ fn every_model_goes_on_from_its_archive_as_if_it_had_never_stopped() {
             for stop in [0, 41] {
                 let mut first = config.learner(layout, Seed::new(5)).unwrap();
                 read(first.as_mut(), &log, 0..stop);
-                let mut second = restored(&config, layout, first.as_mut(), Keep::Training);
+                let mut second = restored(&config, layout, first.as_mut());
                 read(second.as_mut(), &log, stop..ROUNDS);
                 assert_eq!(
                     estimates(second.as_mut(), &test),
@@ -106,8 +106,12 @@ fn a_policy_scores_as_the_learner_did() {
         for config in configs() {
             let mut learner = config.learner(test.layout(), Seed::new(5)).unwrap();
             read(learner.as_mut(), &log, 0..ROUNDS);
-            let mut policy = restored(&config, test.layout(), learner.as_mut(), Keep::Policy);
-            assert_eq!(estimates(policy.as_mut(), &test), estimates(learner.as_mut(), &test), "{config:?}");
+            let mut archive = Archive::writer(Keep::Policy);
+            learner.archive(&mut archive).unwrap();
+            let mut archive = Archive::reader(archive.into_arrays(), Keep::Policy);
+            let policy = config.restore(test.layout(), &mut archive).unwrap();
+            archive.finish().unwrap();
+            assert_eq!(policy.estimate(&test).unwrap(), estimates(learner.as_mut(), &test), "{config:?}");
         }
     }
 }

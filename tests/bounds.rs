@@ -7,7 +7,8 @@ use statrs::distribution::{Binomial, DiscreteCDF};
 
 const LOGS: u64 = 300;
 
-/// Five contexts, four actions. The target plays action 0, the clone action 1 where the context is below 3 and 0 elsewhere.
+/// Five contexts, four actions. The target plays action 0, the clone action 1 where the context is below 3 and 0
+/// elsewhere.
 struct World {
     /// Probability of a reward of 3; otherwise it is 1.
     q: [f64; 4],
@@ -44,7 +45,8 @@ impl World {
     }
 }
 
-/// The most false bounds among so many that chance allows once in a thousand, if each is false with probability `delta`.
+/// The most false bounds among so many that chance allows once in a thousand, if each is false with probability
+/// `delta`.
 fn most(delta: f64, n: u64) -> u64 {
     Binomial::new(delta, n).unwrap().inverse_cdf(0.999)
 }

@@ -61,8 +61,8 @@ fn every_interval_holds_the_truth_at_its_nominal_rate() {
             }
         }
     }
-    // Approximate intervals may be off by a hundredth at n = 500, those meant to be careful on the safe side at will; the
-    // inequalities and the sequence must never fall short.
+    // Approximate intervals may be off by a hundredth at n = 500, those meant to be careful on the safe side at will;
+    // the inequalities and the sequence must never fall short.
     for ((estimator, interval, two_sided), count) in &held {
         let approximate = matches!(interval, Normal | StudentT | Bootstrap | CressieRead);
         let exact = approximate && *interval != CressieRead;

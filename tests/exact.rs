@@ -88,7 +88,8 @@ fn ridge_regression_of_any_size_is_that_of_the_dense_twin() {
             let norms = norms.map(|(t, i)| test.pair(t, i).x.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>());
             let width = norms.zip(&form).map(|(norm, form)| ((norm - form) / 0.5).sqrt()).collect();
             let (mean, width) = distance(&got, &Estimates { mean, width });
-            // cond(K + λI) < 2e3, and the twin subtracts two numbers below 20: 1e-12, times 1/(2·width) < 10 in the root
+            // cond(K + λI) < 2e3, and the twin subtracts two numbers below 20: 1e-12, times 1/(2·width) < 10 in the
+            // root
             assert!(mean < 1e-11 && width < 1e-11, "{encoding:?} d = {dim}: {mean} {width}");
         }
     }
@@ -151,8 +152,8 @@ fn single_precision_stays_within_its_bound() {
     }
 }
 
-/// The bound of [`Precision`] for ridge regression: single precision moves a width, in proportion to itself, by less than
-/// (d + 4)·u·‖L‖_F·‖L⁻¹‖_F, and no mean at all; `Auto` is single where that is below 1e-4.
+/// The bound of [`Precision`] for ridge regression: single precision moves a width, in proportion to itself, by less
+/// than (d + 4)·u·‖L‖_F·‖L⁻¹‖_F, and no mean at all; `Auto` is single where that is below 1e-4.
 #[test]
 fn single_precision_of_ridge_regression_stays_within_its_bound() {
     let (mut singles, mut doubles) = (0, 0);

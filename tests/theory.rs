@@ -1,5 +1,6 @@
-//! The theory's tools against independent values: H against numpy's recursion and Monte-Carlo expectations, the empirical
-//! kernel against its limit, the recorded lemmas against dense matrices, and the systems of Table 1 against their formulas.
+//! The theory's tools against independent values: H against numpy's recursion and Monte-Carlo expectations, the
+//! empirical kernel against its limit, the recorded lemmas against dense matrices, and the systems of Table 1 against
+//! their formulas.
 
 mod common;
 
@@ -173,8 +174,8 @@ fn contexts_that_have_no_h_are_refused_in_one_line_with_the_remedy() {
         Points::all(&per_action(&[unit([0.6, 0.8]), unit([0.0, 0.0])])).unwrap_err().to_string(),
         "round 0, action 1: the context is the zero vector: remove the round or add a constant feature"
     );
-    let too_many = "contexts are too many for an exact computation, at most 1: use fewer rounds, raise the limit or take \
-                    the approximation (`Ntk::approximate`)";
+    let too_many = "contexts are too many for an exact computation, at most 1: use fewer rounds, raise the limit or \
+                    take the approximation (`Ntk::approximate`)";
     let small = Ntk::new(&distinct, &NtkConfig { max_exact: 1, ..NtkConfig::default() }).unwrap();
     assert_eq!(small.log_det(1.0).unwrap_err().to_string(), format!("2 {too_many}"));
     assert!(small.approximate(1.0, &LanczosConfig::default()).is_ok());

@@ -419,3 +419,27 @@ fn the_model_in_f32_stays_close_to_the_one_in_f64() {
         }
     }
 }
+
+/// On a shared trunk one pass serves all actions where all are eligible; a list of eligible actions goes one by one.
+#[test]
+fn a_shared_trunk_scores_all_actions_at_once_as_it_scores_them_one_by_one() {
+    let layout = Layout { dim: 3, n_actions: 4, encoding: Encoding::Disjoint };
+    let x: Vec<f32> = (0..50 * 3).map(|i| ((i * 37 % 101) as f32 - 50.0) / 40.0).collect();
+    for depth in [2, 3] {
+        let net = NetConfig { depth, width: 6, outputs: neuralcb::net::Outputs::PerAction, ..NetConfig::default() };
+        let config = NeuralConfig { net, ..NeuralConfig::default() };
+        let mut learner = Neural::<f32>::new(config, layout, Seed::new(3)).unwrap();
+        for (t, x) in x.chunks(3).enumerate() {
+            learner.observe(Pair { x, action: t % 3 }, (t % 5) as f64);
+        }
+        let model = learner.model().unwrap();
+        let all = Contexts::new(layout, x.clone(), Eligible::All).unwrap();
+        // the last round without its last action, so that the list is one
+        let offsets: Vec<usize> = (0..50).map(|t| 4 * t).chain([199]).collect();
+        let listed = Eligible::Some { offsets, actions: (0..199).map(|pair| pair % 4).collect() };
+        let listed = Contexts::new(layout, x.clone(), listed).unwrap();
+        let (together, one_by_one) = (model.estimate(&all).unwrap(), model.estimate(&listed).unwrap());
+        assert_eq!(together.mean[..199], one_by_one.mean);
+        assert_eq!(together.width[..199], one_by_one.width);
+    }
+}

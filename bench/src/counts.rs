@@ -6,28 +6,30 @@
 //! * **square root and division**: Adam needs one of each per parameter and step, W_1 of all blocks, gain, offset and
 //!   output, in whole vectors of eight per row of units, as they lie in memory: m = 20 counts as 24, 100 as 104.
 //! * **FMA of the products.** One row forward is d·m multiply-adds. S-mode counts the forward product alone, since no
-//!   parameter can move before it is done, while the gradient's product hides behind Adam's divisions. A batch counts the
-//!   forward and the gradient's product of all rows, unpadded; scoring the forward product and the squared form of the
-//!   width.
+//!   parameter can move before it is done, while the gradient's product hides behind Adam's divisions. A batch counts
+//!   the forward and the gradient's product of all rows, unpadded; scoring the forward product and the squared form of
+//!   the width.
 //! * **Element-wise operations** of rows of m units, each at the rate of an FMA. Fourteen per unit for forward and
-//!   backward: one for the mean, two for the variance, one to scale, one for gain and offset, one for the ReLU, one for the
-//!   output; back through output and ReLU one, gain one, the two means of the layer norm two, its result three. Scoring
-//!   adds δ²: **15**. A batch adds the residual's factor and the sums for gain, offset and output: **18**.
+//!   backward: one for the mean, two for the variance, one to scale, one for gain and offset, one for the ReLU, one for
+//!   the output; back through output and ReLU one, gain one, the two means of the layer norm two, its result three.
+//!   Scoring adds δ²: **15**. A batch adds the residual's factor and the sums for gain, offset and output: **18**.
 //! * **Sparse rows** (19 % non-zero) are bound by the second cache: each non-zero entry reads one row of W_1 and one of
 //!   1/Λ, 4·104 bytes each, for every pair; the multiply-adds, half as long, hide behind the loads.
-//! * **Networks of several hidden layers** (`practical-`): a row forward also meets m² weights between two hidden layers,
-//!   back m² more. S-mode counts both products, since W_1 cannot move before they are done. A batch and scoring count
-//!   3·m² per row: forward, back, and the gradient or the width.
-//! * **A shared trunk** with K outputs and no layer norm: d·m multiply-adds forward and as many for the gradient, or for
-//!   the inputs' part of all K widths of a context; m for each output that counts, forward, back and in its gradient.
-//!   That is one output of a round that learns from a reward, and K of one that learns from a likelihood. Element-wise
-//!   operations are **5** per unit (bias, ReLU, slope, δ², the sum for the bias), 20 per eˣ of the soft-max.
-//! * **Memory**: with 200 features and 100 actions weights and moments are 31 MB, which every step reads from memory and
-//!   writes there; LinLCB's 100 triangles are 16 MB, of which a round reads and writes one in the third cache. The limit
-//!   is the longer of this way and all operations. Where a larger cache holds the weights, the ratio may be below 1.
+//! * **Networks of several hidden layers** (`practical-`): a row forward also meets m² weights between two hidden
+//!   layers, back m² more. S-mode counts both products, since W_1 cannot move before they are done. A batch and scoring
+//!   count 3·m² per row: forward, back, and the gradient or the width.
+//! * **A shared trunk** with K outputs and no layer norm: d·m multiply-adds forward and as many for the gradient, or
+//!   for the inputs' part of all K widths of a context; m for each output that counts, forward, back and in its
+//!   gradient. That is one output of a round that learns from a reward, and K of one that learns from a likelihood.
+//!   Element-wise operations are **5** per unit (bias, ReLU, slope, δ², the sum for the bias), 20 per eˣ of the
+//!   soft-max.
+//! * **Memory**: with 200 features and 100 actions weights and moments are 31 MB, which every step reads from memory
+//!   and writes there; LinLCB's 100 triangles are 16 MB, of which a round reads and writes one in the third cache. The
+//!   limit is the longer of this way and all operations. Where a larger cache holds the weights, the ratio may be
+//!   below 1.
 //! * **Kernel, linear, exact Λ**: multiply-adds in f64. Kernel rows: distances d·n, triangular product n²/2, mean n.
-//!   Linear: lower triangle of Λ and target to observe; triangular product, its norm and the mean to score. Exact Λ: one
-//!   rank-one product per round (p²/2), one factor (p³/6), then p²/2 per row. These are the counts of the direct
+//!   Linear: lower triangle of Λ and target to observe; triangular product, its norm and the mean to score. Exact Λ:
+//!   one rank-one product per round (p²/2), one factor (p³/6), then p²/2 per row. These are the counts of the direct
 //!   method; a cleverer one may take less.
 //!
 //! In B-mode of MNIST's shape the limit is the sum of divisions (64 %) and products; on a machine that could do both at

@@ -74,8 +74,8 @@ pub(crate) fn synthetic_contexts(n: usize) -> Result<Contexts, Error> {
     Ok(bandit()?.draw(n, &mut seed().stream("test contexts"))?.0)
 }
 
-/// `n` rounds of vectors of that layout, one per round, with actions and rewards drawn at random; for 30 blocks in turn,
-/// so that each has the same number of samples.
+/// `n` rounds of vectors of that layout, one per round, with actions and rewards drawn at random; for 30 blocks in
+/// turn, so that each has the same number of samples.
 pub(crate) fn random_rounds(layout: Layout, n: usize) -> Rounds {
     let seed = seed().child("random rounds");
     let mut rng = seed.stream("rest");

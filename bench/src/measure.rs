@@ -1,5 +1,5 @@
-//! Timing: warm-up first, then the minimum over repeats, in turns with all other jobs, on one thread unless the job says
-//! otherwise.
+//! Timing: warm-up first, then the minimum over repeats, in turns with all other jobs, on one thread unless the job
+//! says otherwise.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -70,9 +70,9 @@ pub fn stages(jobs: &[&'static Job], repeats: usize) -> usize {
 
 /// Measures the machine and the jobs; `begin` is told of each job when it is made ready, and before each repeat.
 ///
-/// All jobs are repeated in turns, and the machine with them: a neighbour that is busy for some seconds then costs each of them a
-/// repeat, and none of them all. A job that reports the process's peak memory is done first, before anything else has used
-/// any.
+/// All jobs are repeated in turns, and the machine with them: a neighbour that is busy for some seconds then costs each
+/// of them a repeat, and none of them all. A job that reports the process's peak memory is done first, before anything
+/// else has used any.
 pub fn measure(jobs: &[&'static Job], repeats: usize, begin: &mut dyn FnMut(&Job)) -> Result<Report, Error> {
     let mut order: Vec<&Job> = jobs.to_vec();
     order.sort_by_key(|job| !job.only_named);
@@ -162,8 +162,8 @@ impl LeastTime {
         Ok(time)
     }
 
-    /// Runs the task for [`REPEAT_SECONDS`] at least, the first time after a run to warm up. A long run is its own warm-up, and is
-    /// not done again after [`LONG_REPEATS`].
+    /// Runs the task for [`REPEAT_SECONDS`] at least, the first time after a run to warm up. A long run is its own
+    /// warm-up, and is not done again after [`LONG_REPEATS`].
     fn repeat(&mut self) -> Result<(), Error> {
         let mut spent = 0.0;
         if self.repeats == 0 {

@@ -1,5 +1,5 @@
-//! The work of a practitioner: the networks that `train` makes of a log with one context per round, few and many features
-//! and actions; LinLCB and the clone of the logged actions on the same.
+//! The work of a practitioner: the networks that `train` makes of a log with one context per round, few and many
+//! features and actions; LinLCB and the clone of the logged actions on the same.
 
 use std::hint::black_box;
 

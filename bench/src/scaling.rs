@@ -95,9 +95,9 @@ const CHUNK: usize = 1000;
 const IN_A_ROW: usize = 2;
 const ROWS_OF_CHUNKS: usize = 8;
 
-/// A long log held in memory: the least time of a chunk of rounds before round 10,000, of learners at their start, and of
-/// chunks after the last round, of one that has read all before. They are timed in turns, so that a busy machine disturbs both
-/// alike.
+/// A long log held in memory: the least time of a chunk of rounds before round 10,000, of learners at their start, and
+/// of chunks after the last round, of one that has read all before. They are timed in turns, so that a busy machine
+/// disturbs both alike.
 struct Growth {
     config: ModelConfig,
     rounds: Rounds,

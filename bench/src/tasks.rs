@@ -96,7 +96,8 @@ pub fn linear_score(n: usize, contexts: usize) -> Result<Task, Error> {
     score(ModelConfig::Linear(LinearConfig::default()), synthetic_rounds(n)?, synthetic_contexts(contexts)?)
 }
 
-/// `n` rounds of S-mode with the exact p × p matrix Λ, then mean and width of 30 actions in each of `contexts` contexts.
+/// `n` rounds of S-mode with the exact p × p matrix Λ, then mean and width of 30 actions in each of `contexts`
+/// contexts.
 pub fn exact_lambda(n: usize, contexts: usize) -> Result<Task, Error> {
     let training = Training::new(ModelConfig::Neural(exact_config()), synthetic_rounds(n)?)?;
     Ok(Task::Both(training, synthetic_contexts(contexts)?))

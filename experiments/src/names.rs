@@ -1,42 +1,11 @@
 //! The names of the contract: data sets, algorithms, modes and presets, as they stand on the command line and in files.
 
 use std::cmp::Ordering;
-use std::fmt;
 
 use neuralcb_logs::datasets::RealData;
-use serde::{Deserialize, Serialize};
-
-/// Makes an enum whose variants have one spelling everywhere.
-macro_rules! names {
-    ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident => $text:literal,)* }) => {
-        $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-        pub enum $name {
-            $($(#[$variant_doc])* #[serde(rename = $text)] $variant,)*
-        }
-
-        impl $name {
-            /// All of them, in the order of the paper.
-            pub const ALL: &'static [$name] = &[$($name::$variant,)*];
-
-            /// The spelling on the command line and in files.
-            pub fn name(self) -> &'static str {
-                match self { $($name::$variant => $text,)* }
-            }
-
-            /// The one with that spelling.
-            pub fn parse(text: &str) -> Option<Self> {
-                Self::ALL.iter().copied().find(|v| v.name().eq_ignore_ascii_case(text))
-            }
-        }
-
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(self.name())
-            }
-        }
-    };
-}
+use neuralcb_logs::names;
+pub use neuralcb_logs::policy::Mode as TrainingMode;
+use neuralcb_logs::policy::{Preset as Recipes, SetUp};
 
 names! {
     /// A contextual bandit.
@@ -119,16 +88,6 @@ names! {
 }
 
 names! {
-    /// How the neural model trains.
-    TrainingMode {
-        /// One step on the newest sample.
-        S => "S",
-        /// 100 steps on batches of 50 from all samples so far.
-        B => "B",
-    }
-}
-
-names! {
     /// Whose set-up.
     Preset {
         /// The paper's text.
@@ -169,6 +128,17 @@ names! {
         /// From the log alone, in each repetition on its own: the largest lower bound of an off-policy estimate on the last
         /// fifth of the log, for the policy learned from the first four fifths.
         LogOnly => "log-only",
+    }
+}
+
+impl Preset {
+    /// What it says of the models.
+    pub(crate) fn set_up(self) -> SetUp {
+        match self {
+            Preset::Paper => Recipes::Paper,
+            Preset::ReleasedCode => Recipes::ReleasedCode,
+        }
+        .set_up()
     }
 }
 
@@ -278,5 +248,12 @@ mod tests {
         }
         assert_eq!(TrainingMode::parse("b"), Some(TrainingMode::B));
         assert_eq!(Dataset::parse("cubic"), None);
+    }
+
+    #[test]
+    fn what_can_be_trained_has_the_name_that_train_knows() {
+        for a in Algorithm::ALL.iter().filter(|&&a| a != Algorithm::Behaviour) {
+            assert!(neuralcb_logs::policy::Algorithm::parse(a.name()).is_some(), "{a}");
+        }
     }
 }

@@ -2,12 +2,13 @@
 
 use neuralcb::ModelConfig;
 use neuralcb::model::{
-    Covariance, KernelConfig, LinearConfig, Mode, NeuralConfig, NeuralLinearConfig, Objective, RefitConfig,
-    TabularConfig, TrunkConfig, UpdateOrder, When,
+    KernelConfig, LinearConfig, Mode, NeuralConfig, NeuralLinearConfig, Objective, RefitConfig, TabularConfig,
+    TrunkConfig, When,
 };
 use neuralcb::net::{NetConfig, Optimiser, Towards};
 use neuralcb::policy::Rounding;
 use neuralcb::select::AutoConfig;
+use neuralcb_logs::policy::SetUp;
 use serde::{Deserialize, Serialize};
 
 use crate::names::{Algorithm, Dataset, Preset, Returned, TrainingMode};
@@ -51,8 +52,7 @@ impl Settings {
         let algorithms = self.algorithms_on(problem);
         let has = |a: &Algorithm| algorithms.contains(a);
         let released = self.preset == Preset::ReleasedCode;
-        let covariance = if released { Covariance::PerAction } else { Covariance::Diagonal };
-        let order = if released { UpdateOrder::AfterStep } else { UpdateOrder::BeforeStep };
+        let SetUp { covariance, order, scale_features, kernel_lambda, .. } = self.preset.set_up();
         // m = 20 on the synthetic bandits, 100 on real data
         let width = if matches!(problem.source, Source::Real { .. }) { 100 } else { 20 };
         let net = self.net(width).expect("the settings were checked");
@@ -74,10 +74,7 @@ impl Settings {
                 let config = NeuralConfig {
                     net: net.clone(),
                     optimiser: adam(lr),
-                    mode: match mode {
-                        TrainingMode::S => Mode::Single,
-                        TrainingMode::B => Mode::Batch { steps: 100, batch: 50 },
-                    },
+                    mode: mode.of_model(),
                     lambda: self.lambda,
                     covariance,
                     order,
@@ -104,7 +101,7 @@ impl Settings {
             };
             add(ModelConfig::Refit(refit), None, Some(lr), None, algorithm, betas, greedy);
         }
-        let config = NeuralLinearConfig { net, lambda: self.lambda, covariance, scale_features: released };
+        let config = NeuralLinearConfig { net, lambda: self.lambda, covariance, scale_features };
         let (model, greedy) = (ModelConfig::NeuralLinear(config), Some(Algorithm::NeuralLinGreedy));
         add(model, None, None, None, Algorithm::NeuralLinLcb, &self.baseline_betas, greedy);
         let model = ModelConfig::Linear(LinearConfig { lambda: self.lambda, ..LinearConfig::default() });
@@ -112,7 +109,7 @@ impl Settings {
         let model = ModelConfig::Tabular(TabularConfig { cell: self.cell, ..TabularConfig::default() });
         add(model, None, None, None, Algorithm::TabLcb, &self.baseline_betas, Some(Algorithm::TabGreedy));
         for &sigma in &self.sigmas {
-            let lambda = if released { 1e-6 } else { self.lambda };
+            let lambda = kernel_lambda.unwrap_or(self.lambda);
             let model =
                 ModelConfig::Kernel(KernelConfig { sigma, lambda, max_samples: 1000, ..KernelConfig::default() });
             add(model, None, None, Some(sigma), Algorithm::KernLcb, &self.baseline_betas, None);

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use neuralcb::Error;
 use neuralcb::bandit::{ContextForm, RewardFunction, SyntheticConfig};
-use neuralcb::net::{Init, NetConfig, OutputScale};
+use neuralcb::net::NetConfig;
 use neuralcb::policy::{BehaviourConfig, LinUcbConfig};
 use neuralcb::{Encoding, Layout};
 use neuralcb_logs::datasets::{Preparation, Scale};
@@ -218,17 +218,7 @@ impl Settings {
 
     /// The network of width m: the preset's, with the fields of `net` in place of its own.
     pub(crate) fn net(&self, width: usize) -> Result<NetConfig, ExperimentError> {
-        let preset = match self.preset {
-            Preset::Paper => NetConfig { width, ..NetConfig::default() },
-            Preset::ReleasedCode => NetConfig {
-                width,
-                depth: 3,
-                biases: true,
-                output_scale: OutputScale::One,
-                init: Init::Uniform,
-                ..NetConfig::default()
-            },
-        };
+        let preset = NetConfig { width, ..self.preset.set_up().net };
         let mut fields = serde_json::to_value(preset).expect("settings are plain data");
         for (name, value) in &self.net {
             fields[name] = value.clone();

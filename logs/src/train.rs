@@ -162,44 +162,60 @@ fn train_model(
     checkpoint: Option<&Checkpoint>,
     progress: Progress<'_>,
 ) -> Result<BTreeMap<String, Array>, PolicyError> {
-    let Prepared { description, rounds } = prepared;
-    let layout = description.preparation.layout();
-    let mut learner = memory::learner(config, layout, Seed::new(description.seed))?;
-    let mut done = match checkpoint {
+    let description = &prepared.description;
+    let mut learner = memory::learner(config, description.preparation.layout(), Seed::new(description.seed))?;
+    let done = match checkpoint {
         Some(checkpoint) if checkpoint.path.exists() => resume(&checkpoint.path, description, learner.as_mut())?,
         _ => 0,
     };
-    let (mut seen, mut written) = (0u64, Instant::now());
+    let mut written = Instant::now();
+    read_into(learner.as_mut(), log, prepared, scale, done, progress, &mut |learner, done| {
+        if let Some(checkpoint) = checkpoint.filter(|c| written.elapsed() >= c.every) {
+            let arrays = arrays(learner, Keep::Training)?;
+            let reached = Reached { description: description.clone(), rounds: done };
+            atomic::write(&checkpoint.path, &file::write(&reached, &arrays, "checkpoint"))?;
+            written = Instant::now();
+        }
+        Ok(())
+    })?;
+    watched(log, progress, |watch| {
+        learner.watch(watch);
+        arrays(learner.as_mut(), Keep::Policy)
+    })
+}
+
+/// Reads the rounds of a log into a learner that knows the first `done` of them. After each block `and_then` hears how
+/// many it knows now.
+pub(crate) fn read_into(
+    learner: &mut dyn Learner,
+    log: &dyn ReadLog,
+    Prepared { description, rounds }: &Prepared,
+    scale: RewardScale,
+    done: u64,
+    progress: Progress<'_>,
+    and_then: &mut dyn FnMut(&mut dyn Learner, u64) -> Result<(), PolicyError>,
+) -> Result<(), PolicyError> {
     let prepare =
         |block: Result<Block, LogError>| Ok::<_, PolicyError>(Cow::Owned(description.preparation.logged(&block?)?));
     let blocks: Box<dyn Iterator<Item = Result<Cow<'_, LoggedData>, PolicyError>>> = match rounds {
         Some(rounds) => Box::new(std::iter::once(Ok(Cow::Borrowed(rounds)))),
         None => Box::new(log.read().map(prepare)),
     };
+    let mut seen = 0u64;
     for rounds in blocks {
         progress(Step::Training);
-        let rounds = rounds?;
+        let (rounds, before) = (rounds?, seen);
         seen += rounds.n_rounds() as u64;
         if seen <= done {
             continue;
         }
-        let total = description.training.rounds;
-        observe(learner.as_mut(), &rounds, scale, &mut |t| {
-            progress(Step::Learned(seen - rounds.n_rounds() as u64 + t as u64, total));
+        observe(learner, &rounds, scale, &mut |t| {
+            progress(Step::Learned(before + t as u64, description.training.rounds));
             log.go_on()
         })?;
-        done = seen;
-        if let Some(checkpoint) = checkpoint.filter(|c| written.elapsed() >= c.every) {
-            let arrays = arrays(learner.as_mut(), Keep::Training)?;
-            let reached = Reached { description: description.clone(), rounds: done };
-            atomic::write(&checkpoint.path, &file::write(&reached, &arrays, "checkpoint"))?;
-            written = Instant::now();
-        }
+        and_then(learner, seen)?;
     }
-    watched(log, progress, |watch| {
-        learner.watch(watch);
-        arrays(learner.as_mut(), Keep::Policy)
-    })
+    Ok(())
 }
 
 /// Does work that may take long, beside a thread that tells how far it is and asks the log whether to go on.

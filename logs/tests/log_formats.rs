@@ -519,9 +519,24 @@ fn empty_parts_of_a_folder_are_no_fault() {
     assert_eq!(log.sha256().unwrap(), sha256("x,action,reward\nx,action,reward\n1,a,0\nreward,x,action\n1,2,b\n"));
 }
 
-fn sha256(text: &str) -> String {
+#[test]
+fn the_sum_is_that_of_the_bytes_whatever_has_been_read_of_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let rows = |n: usize| (0..n).map(|i| format!("{i},a{},0.{i}\n", i % 3)).collect::<String>();
+    fs::write(folder.path().join("a.csv"), format!("x,action,reward\n{}", rows(30_000))).unwrap();
+    gzip(&folder.path().join("b.csv.gz"), &format!("x,action,reward\n{}", rows(20_000)));
+    let bytes = ["a.csv", "b.csv.gz"].map(|name| fs::read(folder.path().join(name)).unwrap()).concat();
+    for blocks in [0, 1, 5, usize::MAX] {
+        let log = Log::open(&[folder.path().to_path_buf()], &LogOptions::default(), Want::OUTCOMES).unwrap();
+        log.blocks().take(blocks).for_each(|block| _ = block.unwrap());
+        assert_eq!(log.sha256().unwrap(), sha256(&bytes), "after {blocks} blocks");
+        assert_eq!(log.sha256().unwrap(), sha256(&bytes), "asked again");
+    }
+}
+
+fn sha256(bytes: impl AsRef<[u8]>) -> String {
     use sha2::{Digest, Sha256};
-    Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[test]

@@ -3,9 +3,10 @@
 //!
 //! * **classes**: action a earns 1 if it is the row's class, else 0;
 //! * **noisy**: the same with noise: 1 with probability 0.8 for the row's class, 0.2 for any other;
-//! * **clicks**: graded relevance: 1 with probability 0.6 for the row's class, 0.4 for the one after it, 0.1 for any other;
-//! * **mushroom** (Riquelme et al. 2018): not eating earns 0, eating an edible mushroom +5, eating a poisonous one +5 or
-//!   −35 with equal probability. A policy is judged by the expectation, −15.
+//! * **clicks**: graded relevance: 1 with probability 0.6 for the row's class, 0.4 for the one after it, 0.1 for any
+//!   other;
+//! * **mushroom** (Riquelme et al. 2018): not eating earns 0, eating an edible mushroom +5, eating a poisonous one +5
+//!   or −35 with equal probability. A policy is judged by the expectation, −15.
 //!
 //! One vector per round, disjoint encoding. Rows come in random order, each once before any comes again.
 

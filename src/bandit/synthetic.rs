@@ -6,10 +6,11 @@
 //!
 //! | | the paper's text | the released code |
 //! |---|---|---|
-//! | contexts | K vectors per round, uniform on the sphere, one shared h | one vector per round, uniform in the cube then normalised, an own h per action |
+//! | contexts | K per round, uniform on the sphere | one per round, uniform in the cube, normalised |
+//! | h | one for all actions | one for each action |
 //!
-//! The paper writes ξ ~ N(0, 0.1) and does not say whether 0.1 is the variance or the standard deviation. Its code draws
-//! with standard deviation 0.1, and so does this one by default; `noise_std` = √0.1 is the other reading.
+//! The paper writes ξ ~ N(0, 0.1) and does not say whether 0.1 is the variance or the standard deviation. Its code
+//! draws with standard deviation 0.1, and so does this one by default; `noise_std` = √0.1 is the other reading.
 
 use rand::RngExt;
 use rand_distr::{Distribution, StandardNormal};

@@ -108,11 +108,11 @@ impl<'a> Rows<'a> {
     pub(crate) fn put<T: Scalar>(&self, numbers: &[T], out: &mut [f64]) {
         if let &Rows::Regular(Regular { n, place, place_step: 1, .. }) = self {
             for (out, v) in out[place..place + n].iter_mut().zip(numbers) {
-                *out = v.wide();
+                *out = v.to_f64();
             }
         } else {
             for ((_, place), v) in self.iter().zip(numbers) {
-                out[place] = v.wide();
+                out[place] = v.to_f64();
             }
         }
     }

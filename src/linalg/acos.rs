@@ -1,5 +1,5 @@
-//! arccos that can be inlined into loops of vector instructions, within 2 units in the last place; the C library's is a call per
-//! number.
+//! arccos that can be inlined into loops of vector instructions, within 2 units in the last place; the C library's is a
+//! call per number.
 //!
 //! asin(s) = s + s·R(s²) for s ≤ ½ with the rational minimax approximation R of Sun's fdlibm (1993), and with
 //! s = √((1 − |x|)/2): arccos |x| = 2 asin(s) for |x| > ½.

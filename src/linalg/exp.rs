@@ -3,8 +3,8 @@
 //!
 //! x = n·ln 2 + r with |r| ≤ ½ ln 2, eˣ = 2ⁿ·eʳ. In f64 eʳ is the polynomial of degree 11 whose largest relative error
 //! is the smallest (3.1e-18, by the Remez exchange), and eˣ is within 2 units in the last place. In f32 it is
-//! 1 + r + r²·p(r) with p of degree 5 (Cephes), and eˣ is within 2 units too. What is below the smallest normal number is
-//! given as that.
+//! 1 + r + r²·p(r) with p of degree 5 (Cephes), and eˣ is within 2 units too. What is below the smallest normal number
+//! is given as that.
 
 use super::vectors::{Job, dispatch};
 
@@ -25,8 +25,7 @@ const POLYNOMIAL: [f64; 12] = [
 ];
 
 /// From the power 5 down to 0.
-const POLYNOMIAL_F32: [f32; 6] =
-    [1.987_569_2e-4, 1.398_199_9e-3, 8.333_452e-3, 4.166_579_6e-2, 1.666_666_5e-1, 5.000_000_1e-1];
+const POLYNOMIAL_F32: [f32; 6] = [1.987_569_2e-4, 1.398_199_9e-3, 8.333_452e-3, 4.166_579_6e-2, 1.666_666_5e-1, 0.5];
 
 /// eˣ in f64.
 #[inline(always)]

@@ -37,14 +37,15 @@ pub struct Machine {
     pub dram_gbs: f64,
 }
 
-/// Refuses a value of `NEURALCB_INSTRUCTIONS` that is none of `avx-512`, `avx2` and `portable`. On x86-64 it names the best
-/// instruction set to be used, where it should not be the processor's best; it is read once. A program that wants to
-/// answer with an error calls this before it computes: later a wrong name is a panic.
+/// Refuses a value of `NEURALCB_INSTRUCTIONS` that is none of `avx-512`, `avx2` and `portable`. On x86-64 it names the
+/// best instruction set to be used, where it should not be the processor's best; it is read once. A program that wants
+/// to answer with an error calls this before it computes: later a wrong name is a panic.
 pub fn check_instructions() -> Result<(), Error> {
     check()
 }
 
-/// The vector instructions that this processor has and the library uses. Results are the same to the bit with all of them.
+/// The vector instructions that this processor has and the library uses. Results are the same to the bit with all of
+/// them.
 pub fn instructions() -> &'static str {
     name()
 }

@@ -294,7 +294,7 @@ mod tests {
         let (x, w) = (of(x), of(w));
         let got = dispatch(All { x: &x, n_in, w: &w, ld });
         let close = |got: &[T], want: &[f64], tolerance: f64| {
-            got.iter().zip(want).all(|(a, b)| (a.wide() - b).abs() <= tolerance * eps)
+            got.iter().zip(want).all(|(a, b)| (a.to_f64() - b).abs() <= tolerance * eps)
         };
         got.forward.iter().all(|z| close(z, want[0], 2e3 * 10.0))
             && close(&got.back, want[1], 3e6)

@@ -32,7 +32,7 @@ pub trait Scalar:
     /// Converts from f32, exactly.
     fn of_f32(v: f32) -> Self;
     /// Widens to f64, exactly.
-    fn wide(self) -> f64;
+    fn to_f64(self) -> f64;
     /// The square root.
     fn root(self) -> Self;
     /// self·b + c, rounded once.
@@ -55,7 +55,7 @@ macro_rules! scalar {
                 <$t>::from(v)
             }
             #[inline(always)]
-            fn wide(self) -> f64 {
+            fn to_f64(self) -> f64 {
                 f64::from(self)
             }
             #[inline(always)]

@@ -88,6 +88,21 @@ pub(crate) fn lanes_mut<T>(v: &mut [T]) -> &mut [[T; LANES]] {
     v.as_chunks_mut().0
 }
 
+/// A loop over tiles that sums nothing up. In a plain loop the compiler would take sixteen tiles at a time there, a number
+/// of each in a vector, with a load and a store of its own for every number. The count that it cannot foresee keeps it
+/// from that. A macro, because a closure might be compiled without the processor's vectors.
+macro_rules! one_by_one {
+    ($item:pat in $items:expr => $body:expr) => {{
+        let mut count = 0usize;
+        for $item in $items {
+            $body;
+            count = count.rotate_left(1) ^ 1;
+        }
+        std::hint::black_box(count);
+    }};
+}
+pub(crate) use one_by_one;
+
 /// v in every lane.
 #[inline(always)]
 pub(crate) fn splat<T: Scalar, const N: usize>(v: T) -> [T; N] {
@@ -107,7 +122,7 @@ pub(crate) fn map<T: Scalar, const N: usize>(mut a: [T; N], f: impl Fn(T) -> T) 
 #[inline(always)]
 pub(crate) fn add<T: Scalar, const N: usize>(mut a: [T; N], b: [T; N]) -> [T; N] {
     for i in 0..N {
-        a[i] = a[i] + b[i];
+        a[i] += b[i];
     }
     a
 }
@@ -126,6 +141,15 @@ pub(crate) fn sub<T: Scalar, const N: usize>(mut a: [T; N], b: [T; N]) -> [T; N]
 pub(crate) fn mul<T: Scalar, const N: usize>(mut a: [T; N], b: [T; N]) -> [T; N] {
     for i in 0..N {
         a[i] = a[i] * b[i];
+    }
+    a
+}
+
+/// a/b.
+#[inline(always)]
+pub(crate) fn div<T: Scalar, const N: usize>(mut a: [T; N], b: [T; N]) -> [T; N] {
+    for i in 0..N {
+        a[i] = a[i] / b[i];
     }
     a
 }
@@ -155,7 +179,7 @@ pub(crate) fn total<T: Scalar, const N: usize>(mut a: [T; N]) -> T {
     while n > 1 {
         n /= 2;
         for i in 0..n {
-            a[i] = a[i] + a[i + n];
+            a[i] += a[i + n];
         }
     }
     a[0]

@@ -4,8 +4,8 @@
 //! component. The six sums of a panel stay in registers, are squared there and never stored. A panel stays in the first
 //! cache while some tiles, which stay in the second, meet it.
 //!
-//! **In f32** every y_i = Σ_j L⁻¹_ij u_j carries an error of the order of ε‖u‖/√λ (‖L⁻¹‖ ≤ λ^{−1/2}, ε = 6e-8), like that
-//! of rounding u itself to f32. Whether that matters is for the caller to know: where the norm is subtracted from
+//! **In f32** every y_i = Σ_j L⁻¹_ij u_j carries an error of the order of ε‖u‖/√λ (‖L⁻¹‖ ≤ λ^{−1/2}, ε = 6e-8), like
+//! that of rounding u itself to f32. Whether that matters is for the caller to know: where the norm is subtracted from
 //! something of its own size, ask the caller's rule; where it is the result itself, it is as good as the rows were.
 
 use super::scalar::Scalar;
@@ -135,7 +135,7 @@ impl<T: Scalar> Whitener<T> {
                     squares = madd(y, y, squares);
                 }
                 for l in 0..LANES {
-                    out[l] += squares[l].wide();
+                    out[l] += squares[l].to_f64();
                 }
             }
         }

@@ -65,7 +65,7 @@ impl<T: Number> Pass<'_, T> {
     fn run(&mut self, place: (usize, usize), x: &[f32]) -> f64 {
         self.net.write_input(x, &mut self.input);
         self.net.tangents_at(self.weights, place, &self.input, &mut self.tangents);
-        self.tangents.f()[place.1].wide()
+        self.tangents.f()[place.1].to_f64()
     }
 }
 

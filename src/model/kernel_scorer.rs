@@ -1,4 +1,5 @@
-//! Mean and width of KernLCB, frozen. The kernel and the mean are computed in f64; ‖L⁻¹c‖², nearly all of the work, in T.
+//! Mean and width of KernLCB, frozen. The kernel and the mean are computed in f64; ‖L⁻¹c‖², nearly all of the work, in
+//! T.
 
 use std::ops::Range;
 

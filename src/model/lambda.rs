@@ -162,7 +162,7 @@ impl<T: Number> Lambda<T> {
                 // padding is λ, and so is what no round has reached
                 if let Some(bad) = d.first.iter().chain(d.rest.iter()).find(|&&v| v <= T::ZERO) {
                     let (name, want) = ("lambda".to_owned(), "above 0".to_owned());
-                    return Err(Error::Array { name, want, got: bad.wide().to_string() });
+                    return Err(Error::Array { name, want, got: bad.to_f64().to_string() });
                 }
             }
             Lambda::Primal(p) => {

@@ -2,8 +2,8 @@
 //!
 //! Λ = λI + Σ x xᵀ,  θ = Λ⁻¹ Σ x r,  mean(u) = θᵀu,  width(u) = √(uᵀΛ⁻¹u)
 //!
-//! With disjoint encoding Λ is block-diagonal: K matrices of d × d, never one of Kd × Kd.
-//! Observe O(d²), model O(d³) per block, estimate O(d²) per pair; in f64 but for the width's product, see [`Precision`].
+//! With disjoint encoding Λ is block-diagonal: K matrices of d × d, never one of Kd × Kd. Observe O(d²), model O(d³)
+//! per block, estimate O(d²) per pair; in f64 but for the width's product, see [`Precision`].
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -188,7 +188,7 @@ fn mean_of<T: Scalar>(theta: &[f64], tile: &[[T; LANES]]) -> [f64; LANES] {
     let mut sums = [[0.0; LANES]; 2];
     for (j, (theta, u)) in theta.iter().zip(tile).enumerate() {
         for l in 0..LANES {
-            sums[j % 2][l] = theta.mul_add(u[l].wide(), sums[j % 2][l]);
+            sums[j % 2][l] = theta.mul_add(u[l].to_f64(), sums[j % 2][l]);
         }
     }
     std::array::from_fn(|l| sums[0][l] + sums[1][l])

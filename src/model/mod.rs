@@ -105,8 +105,8 @@ pub trait RewardModel: Send + Sync {
     }
 }
 
-/// Rounds that one thread estimates at a time: at most 256, and about 1,024 to 4,096 pairs. Fixed, so that results do not
-/// depend on the number of threads.
+/// Rounds that one thread estimates at a time: at most 256, and about 1,024 to 4,096 pairs. Fixed, so that results do
+/// not depend on the number of threads.
 fn rounds_per_block(n_actions: usize) -> usize {
     256.min(4096 / n_actions).max(1024 / n_actions).max(1)
 }
@@ -116,7 +116,8 @@ pub trait Learner: Send {
     /// Reads one round: what was chosen and what came of it.
     fn observe(&mut self, chosen: Pair<'_>, reward: f64);
 
-    /// Reads some rounds of a log, in order. A learner that looks at more of a round than what was chosen takes it here.
+    /// Reads some rounds of a log, in order. A learner that looks at more of a round than what was chosen takes it
+    /// here.
     fn read(&mut self, log: &LoggedData, rounds: Range<usize>) {
         for t in rounds {
             let round = log.round(t);
@@ -186,12 +187,19 @@ impl ModelConfig {
         !matches!(self, ModelConfig::Trunk(config) if !config.objective.knows_rewards())
     }
 
-    /// The same model without what only training needs memory for.
-    pub fn for_scoring(&self) -> ModelConfig {
-        match self {
-            ModelConfig::Neural(config) => ModelConfig::Neural(NeuralConfig { mode: Mode::Single, ..config.clone() }),
-            other => other.clone(),
-        }
+    /// The frozen model that a policy's arrays hold, without what only training needs.
+    pub fn restore(&self, layout: Layout, archive: &mut Archive) -> Result<Arc<dyn RewardModel>, Error> {
+        Ok(match self {
+            ModelConfig::Neural(config) => Arc::new(config.restore::<f32>(layout, archive)?),
+            ModelConfig::NeuralLinear(config) => Arc::new(config.restore::<f32>(layout, archive)?),
+            ModelConfig::Refit(config) => Arc::new(config.restore::<f32>(layout, archive)?),
+            // their learners are what they have learned
+            ModelConfig::Linear(_) | ModelConfig::Kernel(_) | ModelConfig::Tabular(_) | ModelConfig::Trunk(_) => {
+                let mut learner = self.learner(layout, Seed::new(0))?;
+                learner.archive(archive)?;
+                learner.model()?
+            }
+        })
     }
 
     /// A learner at its start. The seed decides the initial weights and the batches.

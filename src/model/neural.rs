@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use super::draws::Draws;
 use super::lambda::{Covariance, Lambda};
 use super::replay::{Replay, Training, Work};
-use super::scorer::Scorer;
+use super::scorer::{self, Scorer};
 use super::{Learner, RewardModel};
 use crate::archive::{Archive, Keep};
 use crate::data::{Layout, Pair};
@@ -102,6 +102,31 @@ impl Default for NeuralConfig {
     }
 }
 
+impl NeuralConfig {
+    /// Refuses what cannot work, but for the network.
+    fn check(&self) -> Result<(), Error> {
+        regularisation(self.lambda)?;
+        if let Mode::Batch { steps, batch } = self.mode {
+            at_least("steps per round", 1, "at least 1", steps)?;
+            at_least("batch size", 1, "at least 1", batch)?;
+        }
+        self.optimiser.check()
+    }
+
+    /// Λ at its start.
+    fn lambda_0<T: Number>(&self, net: &Net, layout: Layout) -> Lambda<T> {
+        Lambda::new(self.covariance, net, layout, self.lambda, 1.0 / (net.width() as f64).sqrt())
+    }
+
+    /// The frozen model that a policy's arrays hold.
+    pub(super) fn restore<T: Number>(&self, layout: Layout, archive: &mut Archive) -> Result<Scorer<T>, Error> {
+        self.check()?;
+        let net = Net::new(self.net.clone(), layout)?;
+        let lambda = self.lambda_0(&net, layout);
+        Scorer::restore(net, layout, "weights", lambda, None, false, archive)
+    }
+}
+
 /// The neural model in training.
 #[derive(Debug, Clone)]
 pub struct Neural<T> {
@@ -132,15 +157,10 @@ impl<T: Number> Neural<T> {
 
     /// As [`Neural::new`], from given initial weights.
     pub fn with_weights(config: NeuralConfig, layout: Layout, seed: Seed, weights: Params<T>) -> Result<Self, Error> {
-        regularisation(config.lambda)?;
+        config.check()?;
         let net = Net::new(config.net.clone(), layout)?;
-        if let Mode::Batch { steps, batch } = config.mode {
-            at_least("steps per round", 1, "at least 1", steps)?;
-            at_least("batch size", 1, "at least 1", batch)?;
-        }
-        let scale = 1.0 / (net.width() as f64).sqrt();
         Ok(Neural {
-            lambda: Lambda::new(config.covariance, &net, layout, config.lambda, scale),
+            lambda: config.lambda_0(&net, layout),
             stepper: Stepper::new(config.optimiser, &net, &weights, config.lambda)?,
             t: 0,
             seed,
@@ -184,7 +204,8 @@ impl<T: Number> Neural<T> {
         self.lambda.add(&self.net, &self.one, block, chosen.action, reward);
     }
 
-    /// The step of S-mode, after [`Neural::pass`]; a diagonal Λ learns of the round on the way, if it is to before the step.
+    /// The step of S-mode, after [`Neural::pass`]; a diagonal Λ learns of the round on the way, if it is to before the
+    /// step.
     fn step_single(&mut self, Pair { action, .. }: Pair<'_>, reward: f64) {
         let before = self.config.order == UpdateOrder::BeforeStep;
         let Neural { net, weights, stepper, lambda, one, scratch, t, .. } = self;
@@ -238,8 +259,7 @@ impl<T: Number> Learner for Neural<T> {
     }
 
     fn archive(&mut self, archive: &mut Archive) -> Result<(), Error> {
-        self.net.archive("weights", &mut self.weights, archive)?;
-        self.lambda.archive(&self.net, archive)?;
+        scorer::archive(&self.net, ("weights", &mut self.weights), &mut self.lambda, None, archive)?;
         if archive.keep() == Keep::Policy {
             return Ok(());
         }
@@ -262,8 +282,8 @@ impl<T: Number> Learner for Neural<T> {
     }
 
     fn model(&mut self) -> Result<Arc<dyn RewardModel>, Error> {
-        let scorer = Scorer::new(&self.net, self.layout, &self.weights, &mut self.lambda, None, false)?;
-        Ok(Arc::new(scorer))
+        let (net, weights) = (self.net.clone(), self.weights.clone());
+        Ok(Arc::new(Scorer::new(net, self.layout, weights, &mut self.lambda, None, false)?))
     }
 }
 

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::lambda::{Covariance, Diagonal, Lambda};
-use super::scorer::Scorer;
+use super::scorer::{self, Scorer};
 use super::{Learner, RewardModel};
 use crate::archive::Archive;
 use crate::data::{Layout, Pair};
@@ -51,6 +51,25 @@ impl Default for NeuralLinearConfig {
     }
 }
 
+impl NeuralLinearConfig {
+    /// Λ and Σφr at their start; the exact forms of Λ keep their own Σφr.
+    fn start<T: Number>(&self, net: &Net, layout: Layout) -> (Lambda<T>, Option<Diagonal<T>>) {
+        let scale = if self.scale_features { 1.0 / (net.width() as f64).sqrt() } else { 1.0 };
+        let by_action = self.covariance == Covariance::PerAction;
+        let diagonal = !matches!(self.covariance, Covariance::Exact(_));
+        let target = diagonal.then(|| Diagonal::new(net, layout, T::ZERO, scale, by_action));
+        (Lambda::new(self.covariance, net, layout, self.lambda, scale), target)
+    }
+
+    /// The frozen model that a policy's arrays hold.
+    pub(super) fn restore<T: Number>(&self, layout: Layout, archive: &mut Archive) -> Result<Scorer<T>, Error> {
+        regularisation(self.lambda)?;
+        let net = Net::new(self.net.clone(), layout)?;
+        let (lambda, target) = self.start(&net, layout);
+        Scorer::restore(net, layout, "initial", lambda, target, true, archive)
+    }
+}
+
 /// The ridge regression on gradient features in training.
 #[derive(Debug, Clone)]
 pub struct NeuralLinear<T> {
@@ -75,17 +94,8 @@ impl<T: Number> NeuralLinear<T> {
     pub fn with_weights(config: NeuralLinearConfig, layout: Layout, weights: Params<T>) -> Result<Self, Error> {
         regularisation(config.lambda)?;
         let net = Net::new(config.net.clone(), layout)?;
-        let scale = if config.scale_features { 1.0 / (net.width() as f64).sqrt() } else { 1.0 };
-        let by_action = config.covariance == Covariance::PerAction;
-        let diagonal = !matches!(config.covariance, Covariance::Exact(_));
-        Ok(NeuralLinear {
-            lambda: Lambda::new(config.covariance, &net, layout, config.lambda, scale),
-            target: diagonal.then(|| Diagonal::new(&net, layout, T::ZERO, scale, by_action)),
-            one: Tangents::new(&net),
-            net,
-            layout,
-            weights,
-        })
+        let (lambda, target) = config.start(&net, layout);
+        Ok(NeuralLinear { lambda, target, one: Tangents::new(&net), net, layout, weights })
     }
 }
 
@@ -102,16 +112,12 @@ impl<T: Number> Learner for NeuralLinear<T> {
     }
 
     fn archive(&mut self, archive: &mut Archive) -> Result<(), Error> {
-        self.net.archive("initial", &mut self.weights, archive)?;
-        self.lambda.archive(&self.net, archive)?;
-        if let Some(target) = &mut self.target {
-            self.net.archive_parts("target", &mut target.first, &mut target.rest, archive)?;
-        }
-        Ok(())
+        let NeuralLinear { net, weights, lambda, target, .. } = self;
+        scorer::archive(net, ("initial", weights), lambda, target.as_mut(), archive)
     }
 
     fn model(&mut self) -> Result<Arc<dyn RewardModel>, Error> {
-        let target = self.target.as_ref();
-        Ok(Arc::new(Scorer::new(&self.net, self.layout, &self.weights, &mut self.lambda, target, true)?))
+        let (net, weights, target) = (self.net.clone(), self.weights.clone(), self.target.as_ref());
+        Ok(Arc::new(Scorer::new(net, self.layout, weights, &mut self.lambda, target, true)?))
     }
 }

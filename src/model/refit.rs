@@ -1,13 +1,14 @@
-//! Networks that are fitted from scratch, by repeated passes over all rounds so far. Two systems of the paper's Table 1 and
-//! Section 5, told apart by [`When`]:
+//! Networks that are fitted from scratch, by repeated passes over all rounds so far. Two systems of the paper's Table 1
+//! and Section 5, told apart by [`When`]:
 //!
-//! * **on demand** (Nguyen-Tang et al. 2021): a narrow network fitted to the whole log when a model is asked for, played
-//!   greedily (β = 0). Λ is made of the gradients of the fitted network.
-//! * **every round** (NeuralUCB, Zhou et al. 2020): W ← W⁽⁰⁾ and `passes` passes over 𝒟_t, at every t. Λ takes the gradient
-//!   of each round at the weights that the round met. A pass costs O(t·p), so that reading a log costs O(n²·p): the
-//!   counterpart of NeuraLCB's O(n·p).
+//! * **on demand** (Nguyen-Tang et al. 2021): a narrow network fitted to the whole log when a model is asked for,
+//!   played greedily (β = 0). Λ is made of the gradients of the fitted network.
+//! * **every round** (NeuralUCB, Zhou et al. 2020): W ← W⁽⁰⁾ and `passes` passes over 𝒟_t, at every t. Λ takes the
+//!   gradient of each round at the weights that the round met. A pass costs O(t·p), so that reading a log costs
+//!   O(n²·p): the counterpart of NeuraLCB's O(n·p).
 //!
-//! The loss is that of [`super::Neural`]; a pass visits the rounds in a new random order (stream `passes`), `batch` at a time.
+//! The loss is that of [`super::Neural`]; a pass visits the rounds in a new random order (stream `passes`), `batch` at
+//! a time.
 
 use std::sync::Arc;
 
@@ -16,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use super::lambda::{Covariance, Lambda};
 use super::replay::{Replay, Training, Work};
-use super::scorer::Scorer;
+use super::scorer::{self, Scorer};
 use super::{Learner, RewardModel};
 use crate::archive::{Archive, Keep};
 use crate::data::{Layout, Pair};
@@ -78,6 +79,29 @@ impl Default for RefitConfig {
     }
 }
 
+impl RefitConfig {
+    /// Refuses what cannot work, but for the network.
+    fn check(&self) -> Result<(), Error> {
+        regularisation(self.lambda)?;
+        at_least("passes", 1, "at least 1", self.passes)?;
+        at_least("batch size", 1, "at least 1", self.batch)?;
+        self.optimiser.check()
+    }
+
+    /// Λ at its start.
+    fn lambda_0<T: Number>(&self, net: &Net, layout: Layout) -> Lambda<T> {
+        Lambda::new(self.covariance, net, layout, self.lambda, 1.0 / (net.width() as f64).sqrt())
+    }
+
+    /// The frozen model that a policy's arrays hold.
+    pub(super) fn restore<T: Number>(&self, layout: Layout, archive: &mut Archive) -> Result<Scorer<T>, Error> {
+        self.check()?;
+        let net = Net::new(self.net.clone(), layout)?;
+        let lambda = self.lambda_0(&net, layout);
+        Scorer::restore(net, layout, "weights", lambda, None, false, archive)
+    }
+}
+
 /// The network and the rounds it is fitted to.
 #[derive(Debug, Clone)]
 pub struct Refit<T> {
@@ -98,14 +122,11 @@ pub struct Refit<T> {
 impl<T: Number> Refit<T> {
     /// Checks the settings and draws W⁽⁰⁾ (stream `init`).
     pub fn new(config: RefitConfig, layout: Layout, seed: Seed) -> Result<Self, Error> {
-        regularisation(config.lambda)?;
-        at_least("passes", 1, "at least 1", config.passes)?;
-        at_least("batch size", 1, "at least 1", config.batch)?;
+        config.check()?;
         let net = Net::new(config.net.clone(), layout)?;
         let initial: Params<T> = net.init(&mut seed.stream("init"));
-        Stepper::new(config.optimiser, &net, &initial, config.lambda)?; // the door of the optimiser
         Ok(Refit {
-            lambda: Refit::new_lambda(&config, &net, layout),
+            lambda: config.lambda_0(&net, layout),
             order: seed.child("passes"),
             weights: initial.clone(),
             one: Tangents::new(&net),
@@ -116,10 +137,6 @@ impl<T: Number> Refit<T> {
             layout,
             initial,
         })
-    }
-
-    fn new_lambda(config: &RefitConfig, net: &Net, layout: Layout) -> Lambda<T> {
-        Lambda::new(config.covariance, net, layout, config.lambda, 1.0 / (net.width() as f64).sqrt())
     }
 
     /// The weights as last fitted.
@@ -133,7 +150,7 @@ impl<T: Number> Refit<T> {
     fn fit_on_demand(&mut self) {
         if self.config.when == When::OnDemand && self.fitted < self.replay.len() {
             self.fit();
-            self.lambda = Refit::new_lambda(&self.config, &self.net, self.layout);
+            self.lambda = self.config.lambda_0(&self.net, self.layout);
             (0..self.replay.len()).for_each(|round| self.learn(round));
         }
     }
@@ -182,8 +199,7 @@ impl<T: Number> Learner for Refit<T> {
         if archive.keep() == Keep::Policy && !archive.is_reading() {
             self.fit_on_demand();
         }
-        self.net.archive("weights", &mut self.weights, archive)?;
-        self.lambda.archive(&self.net, archive)?;
+        scorer::archive(&self.net, ("weights", &mut self.weights), &mut self.lambda, None, archive)?;
         if archive.keep() == Keep::Policy {
             return Ok(());
         }
@@ -196,6 +212,7 @@ impl<T: Number> Learner for Refit<T> {
 
     fn model(&mut self) -> Result<Arc<dyn RewardModel>, Error> {
         self.fit_on_demand();
-        Ok(Arc::new(Scorer::new(&self.net, self.layout, &self.weights, &mut self.lambda, None, false)?))
+        let (net, weights) = (self.net.clone(), self.weights.clone());
+        Ok(Arc::new(Scorer::new(net, self.layout, weights, &mut self.lambda, None, false)?))
     }
 }

@@ -3,10 +3,10 @@
 //! mean(s, a) = (1/N(s, a)) Σ r,  width(s, a) = 1/√N(s, a);  of what was never seen the mean is 0 and the width
 //! `unseen_width`
 //!
-//! A state is a context as it stands, or the cell of a grid in which it lies. Where every action has its own vector, that
-//! vector decides the reward and is the state; with disjoint encoding a state is a context together with its action.
-//! Rashidinejad's penalty √(L/N) is β = √L; for rewards in [0, 1] their penalty of the unseen is 1 = β·`unseen_width`.
-//! Observe and estimate O(d) per pair.
+//! A state is a context as it stands, or the cell of a grid in which it lies. Where every action has its own vector,
+//! that vector decides the reward and is the state; with disjoint encoding a state is a context together with its
+//! action. Rashidinejad's penalty √(L/N) is β = √L; for rewards in [0, 1] their penalty of the unseen is
+//! 1 = β·`unseen_width`. Observe and estimate O(d) per pair.
 
 use std::collections::HashMap;
 use std::ops::Range;

@@ -1,5 +1,5 @@
-//! Parameters, and all else of their shape, by name and without padding: `w1` (blocks × inputs × units), `w2`, … (inputs ×
-//! units), `bias1`, `gain1`, `offset1`, …, `out` (units, or outputs × units), `out_bias`.
+//! Parameters, and all else of their shape, by name and without padding: `w1` (blocks × inputs × units), `w2`, …
+//! (inputs × units), `bias1`, `gain1`, `offset1`, …, `out` (units, or outputs × units), `out_bias`.
 
 use std::ops::Range;
 

@@ -1,13 +1,13 @@
-//! A step on a batch of rows, in two halves: [`Batch::forth`] gives the outputs of all rows; whoever knows the loss turns
-//! them into slopes; [`Batch::back`] moves the weights along Σ_r slope_r·∇f(x_r).
+//! A step on a batch of rows, in two halves: [`Batch::forth`] gives the outputs of all rows; whoever knows the loss
+//! turns them into slopes; [`Batch::back`] moves the weights along Σ_r slope_r·∇f(x_r).
 //!
-//! Rows pass in tiles of sixteen (`tile.rs`). δ and h come back as rows, whose products move the weights (`walk.rs`); the
-//! gradients of vectors of parameters (bias, gain, offset, a single output's weights) are summed lane by lane.
+//! Rows pass in tiles of sixteen (`tile.rs`). δ and h come back as rows, whose products move the weights (`walk.rs`);
+//! the gradients of vectors of parameters (bias, gain, offset, a single output's weights) are summed lane by lane.
 
 use std::ops::Range;
 
 use super::optim::{Step, Stepper};
-use super::plan::Entrance;
+use super::plan::BatchEntrance;
 use super::tile::Tiles;
 use super::walk::{Outer, walk};
 use super::{Net, Number, Params};
@@ -106,7 +106,11 @@ impl<T: Number> Batch<T> {
 
     /// Fills the outputs.
     pub(crate) fn forth(&mut self, net: &Net, weights: &Params<T>) {
-        T::batch_forth(Forth { batch: self, net, weights });
+        self.forth_by(net.batch_entrance(), net, weights);
+    }
+
+    pub(super) fn forth_by(&mut self, entrance: BatchEntrance, net: &Net, weights: &Params<T>) {
+        T::batch_forth(Forth { batch: self, entrance, net, weights });
     }
 
     /// Moves the weights: step `t` (from 1), `rate` times as large as the optimiser's own.
@@ -118,6 +122,7 @@ impl<T: Number> Batch<T> {
 /// [`Batch::forth`].
 pub(crate) struct Forth<'a, T> {
     batch: &'a mut Batch<T>,
+    entrance: BatchEntrance,
     net: &'a Net,
     weights: &'a Params<T>,
 }
@@ -127,9 +132,8 @@ impl<T: Scalar> Job for Forth<'_, T> {
 
     #[inline(always)]
     fn call(self) {
-        let Forth { batch, net, weights } = self;
-        let entrance = net.entrance_of_batch();
-        if entrance == Entrance::Rows {
+        let Forth { batch, entrance, net, weights } = self;
+        if entrance == BatchEntrance::Rows {
             let z = &mut batch.layers[0].delta;
             for (block, own) in &batch.blocks {
                 let x = &batch.inputs[own.start * net.n_in..own.end * net.n_in];
@@ -139,7 +143,7 @@ impl<T: Scalar> Job for Forth<'_, T> {
         }
         for (number, tile) in batch.tiles[..batch.n.div_ceil(ROWS)].iter_mut().enumerate() {
             let own = number * ROWS..batch.n.min((number + 1) * ROWS);
-            if entrance == Entrance::Rows {
+            if entrance == BatchEntrance::Rows {
                 let z = &batch.layers[0].delta[own.start * net.ld..own.end * net.ld];
                 to_tiles(z, net.ld, &mut tile.layers[0].h);
             } else {
@@ -273,108 +277,6 @@ impl<T: Scalar> Batch<T> {
         }
         for run in &net.vectors {
             step.rest(run.clone()).along(&grad[run.clone()]);
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::data::{Encoding, Layout};
-    use crate::net::{Init, NetConfig, Optimiser, OutputScale, Outputs, Schedule, Tangents};
-    use crate::seed::{Seed, Stream};
-    use rand::RngExt;
-
-    fn uniform(rng: &mut Stream, n: usize) -> Vec<f64> {
-        (0..n).map(|_| rng.random_range(-1.0..1.0)).collect()
-    }
-
-    /// Every kind of network: depths, outputs, blocks, norm, biases; widths with and without whole vectors.
-    fn networks() -> Vec<(NetConfig, Layout)> {
-        let mut all = Vec::new();
-        for (depth, width) in [(1, 1), (2, 6), (2, 8), (3, 10), (4, 5)] {
-            for (outputs, encoding) in [
-                (Outputs::One, Encoding::PerAction),
-                (Outputs::One, Encoding::Disjoint),
-                (Outputs::PerAction, Encoding::Disjoint),
-            ] {
-                for (layer_norm, biases) in [(true, true), (true, false), (false, true)] {
-                    let output_scale = if biases { OutputScale::One } else { OutputScale::SqrtWidth };
-                    let init = Init::Uniform;
-                    let config = NetConfig {
-                        depth,
-                        width,
-                        layer_norm,
-                        biases,
-                        outputs,
-                        output_scale,
-                        init,
-                        ..NetConfig::default()
-                    };
-                    let layout = Layout { dim: 5, n_actions: 3, encoding };
-                    if depth > 1 || outputs == Outputs::PerAction || encoding == Encoding::PerAction {
-                        all.push((config, layout));
-                    }
-                }
-            }
-        }
-        all
-    }
-
-    /// A step of plain gradient descent with step size 1 moves the weights by Σ slope·∇f, which single passes give too.
-    #[test]
-    fn a_step_on_a_batch_is_the_sum_of_single_gradients() {
-        for (number, (config, layout)) in networks().into_iter().enumerate() {
-            let what = format!("{config:?}");
-            let net = Net::new(config, layout).unwrap();
-            let mut rng = Seed::new(number as u64).stream("batch");
-            let mut weights: Params<f64> = net.init(&mut rng);
-            // no parameter at a round value
-            for run in net.vectors.clone() {
-                for (i, v) in uniform(&mut rng, run.len()).into_iter().enumerate() {
-                    let at = run.start + i;
-                    weights.rest[at] = if weights.rest[at] == 0.0 { 0.0 } else { weights.rest[at] + 0.1 * v };
-                }
-            }
-            let sgd = Optimiser::Sgd { schedule: Schedule::Constant(1.0) };
-            let mut batch = Batch::new(&net);
-            // a shorter batch after a longer one: nothing of the longer may remain
-            for n in [37, 1, 16, 18] {
-                let mut stepper = Stepper::new(sgd, &net, &weights, 0.1).unwrap();
-                let blocks: Vec<usize> = (0..n).map(|row| row * net.n_blocks / n).collect();
-                batch.begin(&net, n, blocks.iter().copied());
-                let inputs: Vec<Vec<f64>> = (0..n).map(|_| uniform(&mut rng, net.n_in)).collect();
-                for (row, input) in inputs.iter().enumerate() {
-                    batch.input_mut(row).copy_from_slice(input);
-                }
-                let start = weights.clone();
-                batch.forth(&net, &start);
-                let k = net.n_outputs;
-                let slopes = uniform(&mut rng, n * k);
-                let (f, own) = batch.outputs_and_slopes();
-                let f = f.to_vec();
-                own.copy_from_slice(&slopes);
-                let mut moved = start.clone();
-                batch.back(&net, &mut moved, &mut stepper, 1, 1.0);
-                let mut want = start.clone();
-                let mut one = Tangents::new(&net);
-                for row in 0..n {
-                    for output in 0..k {
-                        net.tangents_at(&start, (blocks[row], output), &inputs[row], &mut one);
-                        assert!((one.f()[output] - f[row * k + output]).abs() < 1e-12, "{what}");
-                        let gradient = one.gradient(&net, blocks[row]);
-                        let slope = slopes[row * k + output];
-                        let both = [(&mut want.first, &gradient.first), (&mut want.rest, &gradient.rest)];
-                        for (want, gradient) in both {
-                            want.iter_mut().zip(gradient).for_each(|(w, g)| *w -= slope * g);
-                        }
-                    }
-                }
-                assert!(moved.distance_squared(&start) > 1e-6, "{what}: nothing has moved");
-                let far = moved.distance_squared(&want).sqrt();
-                assert!(far < 1e-11, "{what}, {n} rows: {far}");
-                weights = start;
-            }
         }
     }
 }

@@ -8,7 +8,8 @@ pub use super::activation::Activation;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outputs {
-    /// One output per context vector, as in the paper. With one context per round every action has its own block of W_1.
+    /// One output per context vector, as in the paper. With one context per round every action has its own block of
+    /// W_1.
     One,
     /// One output per action on a shared trunk, for one context per round.
     PerAction,

@@ -1,4 +1,5 @@
-//! Inner products of gradients from their factors, for the exact Λ over many parameters: ⟨∇f(x), ∇f(y)⟩ = Σ (u·u′)(v·v′).
+//! Inner products of gradients from their factors, for the exact Λ over many parameters:
+//! ⟨∇f(x), ∇f(y)⟩ = Σ (u·u′)(v·v′).
 
 use std::ops::Range;
 
@@ -52,9 +53,9 @@ impl FactorRows {
     /// Appends the factors of a gradient, whose input lies in `block`.
     pub(crate) fn push<T: Scalar>(&mut self, net: &Net, tangents: &Tangents<T>, block: usize) {
         for (g, group) in net.groups.iter().enumerate() {
-            self.u[g].extend(tangents.u(group)[..group.n_out].iter().map(|v| v.wide()));
+            self.u[g].extend(tangents.u(group)[..group.n_out].iter().map(|v| v.to_f64()));
             if group.n_in.is_some() {
-                self.v[g].extend(tangents.v(group).iter().map(|v| v.wide()));
+                self.v[g].extend(tangents.v(group).iter().map(|v| v.to_f64()));
             }
         }
         self.blocks.push(block);

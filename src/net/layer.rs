@@ -1,20 +1,21 @@
 //! What a hidden layer does between two products, forth and back, said once for every pass.
 //!
 //! ```text
-//! z  = W h_{l−1}                                δh = ∂f/∂h, from the layer behind
-//! z̃  = z + b                                    δy = δh·σ′(y)                         gradient of the offset
-//! x̂  = (z̃ − mean) / √(var + 1e-5)               δy·x̂                                  gradient of the gain
-//! y  = gain·x̂ + offset                          δz = (g − mean(g) − x̂·mean(g·x̂)) / √(var + 1e-5),  g = gain·δy
-//! h  = σ(y)                                                                           gradient of b, and of W: δz h_{l−1}ᵀ
+//! z  = W h_{l−1}                        δh = ∂f/∂h, from the layer behind
+//! z̃  = z + b                            δy = δh·σ′(y), the gradient of the offset
+//! x̂  = (z̃ − mean) / √(var + 1e-5)       δy·x̂, the gradient of the gain
+//! y  = gain·x̂ + offset                  δz = (g − mean(g) − x̂·mean(g·x̂)) / √(var + 1e-5),  g = gain·δy
+//! h  = σ(y)                             δz is the gradient of b, and δz h_{l−1}ᵀ that of W
 //! ```
 //!
 //! Mean and var are over the m units of a row. Without layer norm y = z̃ and δz = δy.
 //!
-//! Numbers lie in arrays in one of two ways ([`Lay`]): an array holds one unit of sixteen rows, or eight units of one row.
+//! Numbers lie in arrays in one of two ways ([`Lay`]): an array holds one unit of sixteen rows, or eight units of one
+//! row.
 
 use super::activation::{Activation, Formula, with_activation};
 use crate::linalg::scalar::Scalar;
-use crate::linalg::vectors::{LANES, ROWS, add, lanes, madd, mul, splat, sub, total};
+use crate::linalg::vectors::{LANES, ROWS, add, lanes, madd, mul, one_by_one, splat, sub, total};
 
 const EPS: f64 = 1e-5;
 
@@ -99,23 +100,19 @@ pub(super) fn forth<T: Scalar, L: Lay<T, N>, const N: usize>(
     kept: Kept<'_, T, N>,
 ) {
     if let Some(bias) = p.bias {
-        for (i, z) in z.iter_mut().enumerate() {
-            *z = add(*z, lay.parameters(bias, i));
-        }
+        one_by_one!((i, z) in z.iter_mut().enumerate() => *z = add(*z, lay.parameters(bias, i)));
     }
     with_activation!(p.activation, A => match p.norm {
         Some([gain, offset]) => {
             *kept.inv_std = normalise(lay, p.inv_width, z, kept.normal);
             let kept = kept.normal.iter().zip(kept.slope);
-            for (i, (h, (normal, slope))) in z.iter_mut().zip(kept).enumerate() {
+            one_by_one!((i, (h, (normal, slope))) in z.iter_mut().zip(kept).enumerate() => {
                 let y = madd(lay.parameters(gain, i), *normal, lay.parameters(offset, i));
                 (*h, *slope) = activate::<A, T, N>(y);
-            }
+            });
         }
         None => {
-            for (h, slope) in z.iter_mut().zip(kept.slope) {
-                (*h, *slope) = activate::<A, T, N>(*h);
-            }
+            one_by_one!((h, slope) in z.iter_mut().zip(kept.slope) => (*h, *slope) = activate::<A, T, N>(*h));
         }
     });
 }
@@ -152,9 +149,7 @@ fn normalise<T: Scalar, L: Lay<T, N>, const N: usize>(
     for l in 0..N {
         inv_std[l] = T::ONE / inv_std[l].root();
     }
-    for normal in normal {
-        *normal = mul(*normal, inv_std);
-    }
+    one_by_one!(normal in normal => *normal = mul(*normal, inv_std));
     inv_std
 }
 
@@ -168,9 +163,7 @@ pub(super) fn back<T: Scalar, L: Lay<T, N>, const N: usize>(
     delta_z: &mut [[T; N]],
 ) {
     let Some([gain, _]) = p.norm else {
-        for (delta, slope) in delta.iter_mut().zip(kept.slope) {
-            *delta = mul(*delta, *slope);
-        }
+        one_by_one!((delta, slope) in delta.iter_mut().zip(kept.slope) => *delta = mul(*delta, *slope));
         return;
     };
     let (mut sum, mut sum_both) = ([T::ZERO; N], [T::ZERO; N]);
@@ -183,8 +176,8 @@ pub(super) fn back<T: Scalar, L: Lay<T, N>, const N: usize>(
     }
     let minus = splat(-p.inv_width);
     let (mean, mean_both) = (mul(lay.total(sum), minus), mul(lay.total(sum_both), minus));
-    for (i, (g, normal)) in delta_z.iter_mut().zip(kept.normal.iter()).enumerate() {
+    one_by_one!((i, (g, normal)) in delta_z.iter_mut().zip(kept.normal.iter()).enumerate() => {
         let centred = madd(*normal, mean_both, add(*g, mean));
         *g = lay.real(i, mul(*kept.inv_std, centred));
-    }
+    });
 }

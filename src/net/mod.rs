@@ -2,8 +2,9 @@
 //!
 //! f_W(u) = √m · W_L σ(W_{L−1} σ(… σ(W_1 u) …)),  σ(z) = max(z, 0)
 //!
-//! with, as settings, layer normalisation in the hidden layers (the paper's experiments), biases and no √m (the released
-//! code), and an output per action on a shared trunk. It knows no bandits: rows go in, numbers and slopes come out.
+//! with, as settings, layer normalisation in the hidden layers (the paper's experiments), biases and no √m (the
+//! released code), and an output per action on a shared trunk. It knows no bandits: rows go in, numbers and slopes come
+//! out.
 //!
 //! **Which pass does which job** (decided in `plan.rs`; every pass does the same steps):
 //!
@@ -14,8 +15,8 @@
 //! | mean and width of many rows | sixteen rows in lanes | `tile.rs`, from `score.rs` |
 //! | W_1 x of a batch with several blocks, and of sparse rows | a row after the other | `linalg/product.rs` |
 //!
-//! What a layer does between two products, forth and back, stands once in `layer.rs`; activations in `activation.rs`; how
-//! a gradient meets the weights in `walk.rs`; optimisers in `optim.rs`; losses in `loss.rs`.
+//! What a layer does between two products, forth and back, stands once in `layer.rs`; activations in `activation.rs`;
+//! how a gradient meets the weights in `walk.rs`; optimisers in `optim.rs`; losses in `loss.rs`.
 //!
 //! **The gradient is never built.** In each layer ∇_{W_l} f = δ_l h_{l−1}ᵀ: a pass keeps only the factors u = δ_l and
 //! v = h_{l−1} of every parameter group. Everything the algorithms need follows:
@@ -43,6 +44,8 @@ mod score;
 mod shape;
 mod single;
 mod tensors;
+#[cfg(test)]
+mod tests;
 mod tile;
 mod walk;
 

@@ -1,7 +1,7 @@
 //! The doors to the passes, compiled in this library once for f32 and once for f64.
 //!
-//! A generic function is compiled anew in every program that uses it. What models do with a network goes therefore through
-//! their number type's functions, which are no longer generic.
+//! A generic function is compiled anew in every program that uses it. What models do with a network goes therefore
+//! through their number type's functions, which are no longer generic.
 
 use super::batch::{Back, Forth};
 use super::score::{Outputs, Score};

@@ -4,8 +4,8 @@
 //! Adam:  g = ∇ + l2·(W − C);  μ ← 0.9 μ + 0.1 g;  ν ← 0.999 ν + 0.001 g²;  W ← W − lr · μ̂ / (√ν̂ + 1e-8)
 //! AdamW: as Adam with l2 = 0, and W ← (1 − lr·decay) W before it (Loshchilov & Hutter, 2019)
 //!
-//! where C is 0 or W⁽⁰⁾, μ̂ = μ/(1 − 0.9ᵗ) and ν̂ = ν/(1 − 0.999ᵗ). Blocks of W_1 that no sample of the step touches have ∇ = 0
-//! but still move: with l2 and momentum every weight moves at every step.
+//! where C is 0 or W⁽⁰⁾, μ̂ = μ/(1 − 0.9ᵗ) and ν̂ = ν/(1 − 0.999ᵗ). Blocks of W_1 that no sample of the step touches
+//! have ∇ = 0 but still move: with l2 and momentum every weight moves at every step.
 //!
 //! Kept are the discounted sums μ/0.1 and ν/0.001, which need one multiplication less each; what is the same for all
 //! weights is worked out once a step.
@@ -20,7 +20,7 @@ use super::{Net, Params};
 use crate::archive::Archive;
 use crate::error::{Error, not_negative, positive};
 use crate::linalg::scalar::Scalar;
-use crate::linalg::vectors::{LANES, lanes, lanes_mut, mul, splat};
+use crate::linalg::vectors::{add, div, lanes, lanes_mut, madd, map, mul, one_by_one, splat, sub};
 
 const BETA1: f64 = 0.9;
 const BETA2: f64 = 0.999;
@@ -74,7 +74,8 @@ pub enum Optimiser {
 }
 
 impl Optimiser {
-    fn check(&self) -> Result<(), Error> {
+    /// Refuses step sizes and penalties out of range.
+    pub(crate) fn check(&self) -> Result<(), Error> {
         match *self {
             Optimiser::Sgd { schedule: Schedule::Constant(eta) } => positive("step size", eta),
             Optimiser::Sgd { schedule: Schedule::InverseRoot(iota) } => positive("iota", iota),
@@ -132,8 +133,8 @@ impl<T: Scalar> Stepper<T> {
         Ok(())
     }
 
-    /// Begins a step of round `t` (from 1), whose size is `rate` times the optimiser's own. Every part of the weights must
-    /// then be moved once.
+    /// Begins a step of round `t` (from 1), whose size is `rate` times the optimiser's own. Every part of the weights
+    /// must then be moved once.
     #[inline(always)]
     pub(super) fn begin<'a>(&'a mut self, t: usize, rate: f64, weights: &'a mut Params<T>) -> Step<'a, T> {
         let scalars = match self.optimiser {
@@ -280,22 +281,21 @@ fn adam<T: Scalar, const TOWARDS: bool>(
     grad: &[T],
     [step, eps, l2]: [T; 3],
 ) {
-    let (beta1, beta2) = (T::of(BETA1), T::of(BETA2));
+    let (beta1, beta2) = (splat(T::of(BETA1)), splat(T::of(BETA2)));
+    let (step, eps, l2) = (splat(step), splat(eps), splat(l2));
     let (w, grad, initial) = (lanes_mut(w), lanes(grad), lanes(initial));
     let n = w.len();
     let (first, second, grad) = (&mut lanes_mut(first)[..n], &mut lanes_mut(second)[..n], &grad[..n]);
     let initial = &initial[..if TOWARDS { n } else { 0 }];
-    for i in 0..n {
-        for l in 0..LANES {
-            let away = if TOWARDS { w[i][l] - initial[i][l] } else { w[i][l] };
-            let g = l2.mul_add(away, grad[i][l]);
-            let mu = beta1.mul_add(first[i][l], g);
-            let nu = g.mul_add(g, beta2 * second[i][l]);
-            first[i][l] = mu;
-            second[i][l] = nu;
-            w[i][l] = w[i][l] - step * mu / (nu.root() + eps);
-        }
-    }
+    one_by_one!(i in 0..n => {
+        let away = if TOWARDS { sub(w[i], initial[i]) } else { w[i] };
+        let g = madd(l2, away, grad[i]);
+        let mu = madd(beta1, first[i], g);
+        let nu = madd(g, g, mul(beta2, second[i]));
+        first[i] = mu;
+        second[i] = nu;
+        w[i] = sub(w[i], div(mul(step, mu), add(map(nu, T::root), eps)));
+    });
 }
 
 #[cfg(test)]

@@ -1,9 +1,10 @@
-//! Mean and width of many rows with a diagonal Λ, or the mean alone: a pass in tiles, and a contraction of what it leaves.
+//! Mean and width of many rows with a diagonal Λ, or the mean alone: a pass in tiles, and a contraction of what it
+//! leaves.
 //!
 //! The width is √(Σ g²/Λ) over all parameters. In each layer g = δ_i h_j, so that Σ g²/Λ = (δ²)ᵀ(1/Λ)(h²): a product on
 //! squared inputs, and no gradient is built.
 
-use super::plan::Entrance;
+use super::plan::ScoreEntrance;
 use super::tile::Tiles;
 use super::{Net, Params};
 use crate::data::Rows;
@@ -21,7 +22,7 @@ pub(crate) struct Coefficients<'a, T> {
     pub(crate) rest: &'a [T],
 }
 
-/// What is asked for beside f.
+/// What is wanted beside f.
 #[derive(Clone, Copy)]
 pub(crate) struct Spread<'a, T> {
     /// 1/Λ, scaled: the width is √(Σ c·g²).
@@ -61,6 +62,8 @@ pub(crate) struct Score<'a, T> {
     pub(crate) place: (usize, usize),
     pub(crate) spread: Spread<'a, T>,
     pub(crate) rows: Rows<'a>,
+    /// Whether they are the rows of the score before, for another output: at most [`ROWS`], which have entered already.
+    pub(crate) again: bool,
     pub(crate) work: &'a mut Work<T>,
     pub(crate) mean: &'a mut [f64],
     pub(crate) width: &'a mut [f64],
@@ -71,38 +74,53 @@ impl<T: Scalar> Job for Score<'_, T> {
 
     #[inline(always)]
     fn call(self) {
-        let Score { net, weights, place: (block, output), spread, rows, work, mean, width } = self;
-        let entrance = net.entrance_of_scoring(rows.vectors());
+        let entrance = self.net.score_entrance(self.rows.vectors());
+        self.by(entrance);
+    }
+}
+
+impl<T: Scalar> Score<'_, T> {
+    #[inline(always)]
+    pub(super) fn by(self, entrance: ScoreEntrance) {
+        let Score { net, weights, place: (block, output), spread, rows, again, work, mean, width } = self;
         let (first, n_in) = (net.block(&weights.first, block), net.n_in);
         for together in rows.chunks(TOGETHER) {
-            for (x, input) in together.vectors().zip(work.inputs.chunks_exact_mut(n_in)) {
-                net.write_input(x, input);
+            if !again {
+                for (x, input) in together.vectors().zip(work.inputs.chunks_exact_mut(n_in)) {
+                    net.write_input(x, input);
+                }
             }
-            if entrance == Entrance::SparseRows {
+            if entrance == ScoreEntrance::SparseRows && !again {
                 work.enter_sparse(net, first, spread, together.len());
             }
             for (number, own) in together.chunks(ROWS).enumerate() {
                 let from = number * ROWS;
-                if entrance == Entrance::SparseRows {
-                    work.take_rows(net, 0, from, own.len());
-                } else {
-                    let inputs = &work.inputs[from * n_in..(from + own.len()) * n_in];
-                    to_tiles(inputs, n_in, &mut work.tiles.input);
-                    work.tiles.project(net, first);
+                match entrance {
+                    _ if again => {}
+                    ScoreEntrance::SparseRows => work.take_rows(net, 0, from, own.len()),
+                    ScoreEntrance::Tiles => {
+                        let inputs = &work.inputs[from * n_in..(from + own.len()) * n_in];
+                        to_tiles(inputs, n_in, &mut work.tiles.input);
+                        work.tiles.project(net, first);
+                    }
                 }
-                work.tiles.forth(net, &weights.rest);
+                if !again {
+                    work.tiles.forth(net, &weights.rest);
+                }
                 work.tiles.back_from(net, &weights.rest, output);
                 match entrance {
-                    Entrance::SparseRows => work.take_rows(net, 1, from, own.len()),
-                    _ => work.tiles.multiply::<true>(net, 0, spread.inverse.first),
+                    // squares of the inputs, and what they are multiplied to, have not changed
+                    _ if again && net.layers.len() == 1 && spread.theta.is_none() => {}
+                    ScoreEntrance::SparseRows => work.take_rows(net, 1, from, own.len()),
+                    ScoreEntrance::Tiles => work.tiles.multiply::<true>(net, 0, spread.inverse.first),
                 }
                 let mut widths = work.tiles.contract::<true>(net, spread.inverse.rest, output);
                 widths.iter_mut().for_each(|v| *v = v.root());
                 own.put(&widths, width);
                 if let Some(theta) = spread.theta {
                     match entrance {
-                        Entrance::SparseRows => work.take_rows(net, 2, from, own.len()),
-                        _ => work.tiles.multiply::<false>(net, 0, theta.first),
+                        ScoreEntrance::SparseRows => work.take_rows(net, 2, from, own.len()),
+                        ScoreEntrance::Tiles => work.tiles.multiply::<false>(net, 0, theta.first),
                     }
                     own.put(&work.tiles.contract::<false>(net, theta.rest, output), mean);
                 } else {
@@ -133,7 +151,7 @@ impl<T: Scalar> Work<T> {
         }
     }
 
-    /// Takes a product of some rows over: 0 as z_1, the others as what is contracted.
+    /// Takes a product of some rows over: number 0 as z_1, 1 and 2 as what is contracted.
     #[inline(always)]
     fn take_rows(&mut self, net: &Net, which: usize, from: usize, n: usize) {
         let rows = &self.products[which][from * net.ld..(from + n) * net.ld];

@@ -26,7 +26,7 @@ impl<T: Scalar> Params<T> {
 
     /// Σ (self − other)².
     pub fn distance_squared(&self, other: &Self) -> f64 {
-        let sum = |a: &[T], b: &[T]| a.iter().zip(b).map(|(a, b)| (a.wide() - b.wide()).powi(2)).sum::<f64>();
+        let sum = |a: &[T], b: &[T]| a.iter().zip(b).map(|(a, b)| (a.to_f64() - b.to_f64()).powi(2)).sum::<f64>();
         sum(&self.first, &other.first) + sum(&self.rest, &other.rest)
     }
 }

@@ -1,5 +1,5 @@
-//! The pass of one row, forth and back, at any depth: units in lanes. It serves rounds of S-mode, the theory, and as the
-//! reference of the pass in tiles.
+//! The pass of one row, forth and back, at any depth: units in lanes. It serves rounds of S-mode, the theory, and as
+//! the reference of the pass in tiles.
 //!
 //! What it leaves are the factors of ∇f: of every parameter group v uᵀ ([`Tangents`]).
 
@@ -102,7 +102,7 @@ impl<T: Scalar> Tangents<T> {
 
     /// ‖∇f‖².
     pub fn norm_squared(&self, net: &Net) -> f64 {
-        let square = |v: &[T]| v.iter().map(|v| v.wide().powi(2)).sum::<f64>();
+        let square = |v: &[T]| v.iter().map(|v| v.to_f64().powi(2)).sum::<f64>();
         net.groups.iter().map(|g| square(&self.u(g)[..g.n_out]) * square(self.v(g))).sum()
     }
 
@@ -119,7 +119,7 @@ impl<T: Scalar> Tangents<T> {
             let own = if group.first { &mut whole[block * size..(block + 1) * size] } else { whole };
             for (row, v) in own.chunks_exact_mut(u.len()).zip(v) {
                 for (out, u) in row.iter_mut().zip(u) {
-                    *out = u.wide() * v.wide();
+                    *out = u.to_f64() * v.to_f64();
                 }
             }
             at += total;

@@ -79,23 +79,23 @@ impl Net {
     /// Gives parameters by name.
     pub fn unpack<T: Scalar>(&self, params: &Params<T>) -> Tensors {
         let m = self.config.width;
-        let vector = |at: usize| params.rest[at..at + m].iter().map(|v| v.wide()).collect::<Vec<_>>();
+        let vector = |at: usize| params.rest[at..at + m].iter().map(|v| v.to_f64()).collect::<Vec<_>>();
         let vectors = |places: Vec<Option<usize>>| places.into_iter().map(|at| at.map(vector)).collect();
         let matrix = |l: usize| {
             let n_in = if l == 0 { self.n_in * self.n_blocks } else { m };
             let from = if l == 0 { &params.first[..] } else { &params.rest[self.layers[l].weight..] };
-            (0..m).map(|i| (0..n_in).map(|j| from[j * self.ld + i].wide()).collect()).collect()
+            (0..m).map(|i| (0..n_in).map(|j| from[j * self.ld + i].to_f64()).collect()).collect()
         };
         let n = self.last_in();
         let output = self.output_weights(&params.rest).chunks_exact(self.last_ld()).map(|row| &row[..n]);
-        let biases = self.output_bias.map(|at| params.rest[at..at + self.n_outputs].iter().map(|v| v.wide()));
+        let biases = self.output_bias.map(|at| params.rest[at..at + self.n_outputs].iter().map(|v| v.to_f64()));
         let biases: Option<Vec<f64>> = biases.map(Iterator::collect);
         Tensors {
             weights: (0..self.layers.len()).map(matrix).collect(),
             biases: vectors(self.layers.iter().map(|l| l.bias).collect()),
             gains: vectors(self.layers.iter().map(|l| l.gain).collect()),
             offsets: vectors(self.layers.iter().map(|l| l.offset).collect()),
-            output: output.flatten().map(|v| v.wide()).collect(),
+            output: output.flatten().map(|v| v.to_f64()).collect(),
             output_bias: biases.as_ref().filter(|b| b.len() == 1).map(|b| b[0]),
             output_biases: biases.filter(|b| b.len() > 1),
         }

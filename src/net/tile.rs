@@ -1,5 +1,5 @@
-//! The pass of up to sixteen rows, forth and back, at any depth: a row per lane, an array per unit. It serves batches and
-//! scoring. Sums over units need no sum across lanes, and widths need no padding.
+//! The pass of up to sixteen rows, forth and back, at any depth: a row per lane, an array per unit. It serves batches
+//! and scoring. Sums over units need no sum across lanes, and widths need no padding.
 //!
 //! Same steps as `single.rs`; [`Tiles::contract`] makes widths out of what they leave.
 
@@ -7,7 +7,7 @@ use super::Net;
 use super::layer::{Kept, RowsInLanes, back, forth};
 use crate::linalg::product::{tiles, tiles_transposed};
 use crate::linalg::scalar::Scalar;
-use crate::linalg::vectors::{ROWS, Tile, madd, mul, scale_add, splat};
+use crate::linalg::vectors::{ROWS, Tile, madd, mul, one_by_one, scale_add, splat};
 
 /// The pass of some rows.
 #[derive(Debug, Clone)]
@@ -42,6 +42,7 @@ impl<T: Scalar> TileLayer<T> {
         if self.delta_z.is_empty() { &self.delta_y } else { &self.delta_z }
     }
 
+    #[allow(clippy::type_complexity)]
     fn kept(&mut self) -> (Kept<'_, T, ROWS>, &mut [Tile<T>], &mut [Tile<T>], &mut [Tile<T>]) {
         let kept = Kept { normal: &mut self.normal, inv_std: &mut self.inv_std, slope: &mut self.slope };
         (kept, &mut self.h, &mut self.delta_y, &mut self.delta_z)
@@ -98,9 +99,9 @@ impl<T: Scalar> Tiles<T> {
         let mut f = std::mem::take(&mut self.f);
         tiles_transposed(self.last(), net.output_weights(rest), net.last_ld(), &mut f);
         let scale = splat(net.output_scale::<T>());
-        for (k, f) in f.iter_mut().enumerate() {
+        one_by_one!((k, f) in f.iter_mut().enumerate() => {
             *f = madd(*f, scale, splat(net.output_bias.map_or(T::ZERO, |at| rest[at + k])));
-        }
+        });
         self.f = f;
     }
 
@@ -117,9 +118,7 @@ impl<T: Scalar> Tiles<T> {
     pub(super) fn back_from(&mut self, net: &Net, rest: &[T], output: usize) {
         let Some(last) = self.layers.last_mut() else { return };
         let w = &net.output_weights(rest)[output * net.last_ld()..];
-        for (delta, w) in last.delta_y.iter_mut().zip(w) {
-            *delta = splat(*w);
-        }
+        one_by_one!((delta, w) in last.delta_y.iter_mut().zip(w) => *delta = splat(*w));
         self.back_through(net, rest);
     }
 
@@ -127,9 +126,7 @@ impl<T: Scalar> Tiles<T> {
     fn back_through(&mut self, net: &Net, rest: &[T]) {
         let scale = splat(net.output_scale::<T>());
         if let Some(last) = self.layers.last_mut() {
-            for delta in &mut last.delta_y {
-                *delta = mul(*delta, scale);
-            }
+            one_by_one!(delta in &mut last.delta_y => *delta = mul(*delta, scale));
         }
         for l in (0..self.layers.len()).rev() {
             let (before, own) = self.layers.split_at_mut(l);
@@ -141,16 +138,14 @@ impl<T: Scalar> Tiles<T> {
         }
     }
 
-    /// The product of a layer's inputs with coefficients in the shape of its weights, into `product`; of their squares if
-    /// `SQUARE`.
+    /// The product of a layer's inputs with coefficients in the shape of its weights, into `product`; of their squares
+    /// if `SQUARE`.
     #[inline(always)]
     pub(super) fn multiply<const SQUARE: bool>(&mut self, net: &Net, l: usize, coefficients: &[T]) {
         let inputs = if l == 0 { &self.input } else { &self.layers[l - 1].h };
         if SQUARE {
             let squares = &mut self.squares[..inputs.len()];
-            for (square, x) in squares.iter_mut().zip(inputs) {
-                *square = mul(*x, *x);
-            }
+            one_by_one!((square, x) in squares.iter_mut().zip(inputs) => *square = mul(*x, *x));
             tiles(squares, coefficients, net.ld, &mut self.product);
         } else {
             tiles(inputs, coefficients, net.ld, &mut self.product);
@@ -158,7 +153,8 @@ impl<T: Scalar> Tiles<T> {
     }
 
     /// Σ c·∂f over all parameters, or Σ c·(∂f)² if `SQUARE`, of each row, for coefficients c in the shape of the
-    /// parameters; those of W_1 have been multiplied ([`Tiles::multiply`]). `output` is the one whose gradient is meant.
+    /// parameters; those of W_1 have been multiplied ([`Tiles::multiply`]). `output` is the one whose gradient is
+    /// meant.
     #[inline(always)]
     pub(super) fn contract<const SQUARE: bool>(&mut self, net: &Net, rest: &[T], output: usize) -> Tile<T> {
         let power = |v: Tile<T>| if SQUARE { mul(v, v) } else { v };

@@ -1,14 +1,14 @@
 //! How a gradient meets the weights: one walker for a round, a batch and the growth of Λ.
 //!
-//! The gradient of a matrix of parameters is Σ_r v_r u_rᵀ over the rows of a step. It is made some inputs at a time, in a
-//! stretch that stays in the first cache, and moves the weights at once.
+//! The gradient of a matrix of parameters is Σ_r v_r u_rᵀ over the rows of a step. It is made some inputs at a time, in
+//! a stretch that stays in the first cache, and moves the weights at once.
 
 use super::optim::{Part, Stepper};
 use super::single::Tangents;
 use super::{Net, Params};
 use crate::linalg::product::gradient;
 use crate::linalg::scalar::Scalar;
-use crate::linalg::vectors::{Job, add_scaled, lanes_mut, madd, mul, splat};
+use crate::linalg::vectors::{Job, add_scaled};
 
 /// Numbers of a gradient that are made at a time.
 const STRETCH: usize = 2048;
@@ -48,12 +48,12 @@ pub(super) fn walk<T: Scalar>(
         let (places, g) = (first * ld..(first + inputs) * ld, &mut scratch[..inputs * ld]);
         gradient(v, stride, first, u, ld, g);
         if let Some((lambda, s)) = &mut growth {
-            for (lambda, g) in lanes_mut(&mut lambda[places.clone()]).iter_mut().zip(lanes_mut(g)) {
-                *lambda = madd(mul(*g, splat(*s)), *g, *lambda);
-                *g = mul(*g, splat(e));
+            for (lambda, g) in lambda[places.clone()].iter_mut().zip(g.iter_mut()) {
+                *lambda = (*g * *s).mul_add(*g, *lambda);
+                *g = *g * e;
             }
         } else if e != T::ONE {
-            lanes_mut(g).iter_mut().for_each(|g| *g = mul(*g, splat(e)));
+            g.iter_mut().for_each(|g| *g = *g * e);
         }
         part.part(places).along(g);
     }

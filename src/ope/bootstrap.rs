@@ -1,9 +1,10 @@
 //! The Poisson bootstrap: in each replicate every round counts Poisson(1) times.
 //!
-//! The counts come from a hash of (seed, round's number in the whole log, replicate), sixteen bits each, so that a part of
-//! a log needs its first round's number and nothing else. Sums are integers: a number is rounded to 33 to 40 bits in the unit
-//! of its size class (256 times wider each), and each class has its own sum. Integers add up to the same bits in any order;
-//! a block of rounds is added in doubles, whose 53 bits hold it exactly. O(replicates) per round and non-zero term.
+//! The counts come from a hash of (seed, round's number in the whole log, replicate), sixteen bits each, so that a part
+//! of a log needs its first round's number and nothing else. Sums are integers: a number is rounded to 33 to 40 bits in
+//! the unit of its size class (256 times wider each), and each class has its own sum. Integers add up to the same bits
+//! in any order; a block of rounds is added in doubles, whose 53 bits hold it exactly. O(replicates) per round and
+//! non-zero term.
 
 use std::collections::BTreeMap;
 

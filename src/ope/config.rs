@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use super::tape::Tape;
 use crate::error::{Error, positive};
 
-/// An estimator of the target policy's value. With w = π(a|x)/μ(a|x), e = r − q̂(x, a), v̂ = Σ_a π(a|x) q̂(x, a) and ⟨·⟩ the
-/// mean over the log:
+/// An estimator of the target policy's value. With w = π(a|x)/μ(a|x), e = r − q̂(x, a), v̂ = Σ_a π(a|x) q̂(x, a) and
+/// ⟨·⟩ the mean over the log:
 ///
 /// | name | V̂ | reference |
 /// |---|---|---|
@@ -63,9 +63,9 @@ pub enum Estimator {
 /// | `bootstrap` | for many rounds | Poisson bootstrap, percentiles |
 /// | `hoeffding` | for any n | the range of w·r |
 /// | `bernstein` | for any n | the range and the spread seen (Maurer & Pontil 2009) |
-/// | `clopper-pearson` | where rewards are rare (the value is near the least reward); too narrow elsewhere | Σ w r / max w as successes among n / max w trials |
+/// | `clopper-pearson` | where rewards are rare | Σ w r / max w as successes among n / max w trials |
 /// | `cressie-read` | for many rounds | E\[w\] = 1 and the range of rewards |
-/// | `sequence` | for all n at once, also if the log was collected adaptively and looked at often | the range of rewards |
+/// | `sequence` | for all n at once, also if the log is adaptive or looked at often | the range of rewards |
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Interval {
@@ -79,8 +79,8 @@ pub enum Interval {
     Hoeffding,
     /// The empirical Bernstein inequality.
     Bernstein,
-    /// Clopper and Pearson's, on Σ w r / max w successes. The variance of w r is at most max w·V − V², of which this takes
-    /// max w·(V − V²): the same for small V alone.
+    /// Clopper and Pearson's, on Σ w r / max w successes. The variance of w r is at most max w·V − V², of which this
+    /// takes max w·(V − V²): the same for small V alone.
     ClopperPearson,
     /// Empirical likelihood by the Cressie–Read divergence.
     CressieRead,
@@ -182,7 +182,7 @@ impl FromStr for Interval {
 /// | `dros` | 100 | `dros`: λ of the shrinkage; 0 is `dm`, ∞ is `dr` | ≥ 0 |
 /// | `sg` | 0.1 | `sg-ips`, `sg-dr`: λ; 0 leaves the weights as they are, 1 makes them all 1 | in \[0, 1\] |
 /// | `x_max` | from the log | `hoeffding`, `bernstein`: bound of a round's \|w r\| | > 0 |
-/// | `reward_range` | from the log | `clopper-pearson`, `cressie-read`, `sequence`: \[least, greatest\] reward possible | least < greatest |
+/// | `reward_range` | from the log | least and greatest reward possible, for `cressie-read`, … | least < greatest |
 /// | `replicates` | 200 | bootstrap replicates | 20 to 1,000,000 |
 /// | `seed` | 0 | seed of the bootstrap | |
 /// | `estimated_propensities` | false | the propensities were estimated, which a warning repeats | |

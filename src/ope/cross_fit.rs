@@ -1,9 +1,9 @@
 //! Cross-fitting: a reward model's values for every round, from models that did not see it.
 //!
-//! Rounds are dealt to folds by number, sixteen neighbours at a time (the same whatever the length of the log and however it
-//! comes in blocks). For each fold a learner reads the rounds of all others, in order ([`Folds`]), and tells q̂ of its own
-//! ([`CrossFit::means`]), of which [`samples`] makes q̂(x_t, a_t) and v̂(x_t) = Σ_a π(a|x_t) q̂(x_t, a). Without it the model has
-//! seen the very reward that it corrects, and `dr` is biased towards `dm`.
+//! Rounds are dealt to folds by number, sixteen neighbours at a time (the same whatever the length of the log and
+//! however it comes in blocks). For each fold a learner reads the rounds of all others, in order ([`Folds`]), and tells
+//! q̂ of its own ([`CrossFit::means`]), of which [`samples`] makes q̂(x_t, a_t) and v̂(x_t) = Σ_a π(a|x_t) q̂(x_t, a).
+//! Without it the model has seen the very reward that it corrects, and `dr` is biased towards `dm`.
 
 use std::sync::Arc;
 
@@ -80,8 +80,8 @@ impl CrossFit {
     }
 }
 
-/// The samples of rounds for a target policy that plays pair i of their contexts with probability `target[i]`. `mu` are the
-/// propensities of the logged actions, `q` a reward model's q̂ of every pair.
+/// The samples of rounds for a target policy that plays pair i of their contexts with probability `target[i]`. `mu` are
+/// the propensities of the logged actions, `q` a reward model's q̂ of every pair.
 pub fn samples(rounds: &LoggedData, mu: &[f64], target: &[f64], q: Option<&[f64]>) -> Result<Vec<Sample>, Error> {
     let (contexts, n) = (rounds.contexts(), rounds.n_rounds());
     for (what, expected, got) in [

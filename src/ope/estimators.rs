@@ -1,12 +1,13 @@
 //! Each estimate as a function of the means of a round's terms, and the linear form that moves with it.
 //!
-//! A mean is its own linear form. A ratio V̂ = ⟨x⟩/⟨w⟩ moves like ⟨(x − V̂ w)/⟨w⟩⟩ to first order (the delta method), so the
-//! spread of that form over the rounds gives its standard error.
+//! A mean is its own linear form. A ratio V̂ = ⟨x⟩/⟨w⟩ moves like ⟨(x − V̂ w)/⟨w⟩⟩ to first order (the delta method),
+//! so the spread of that form over the rounds gives its standard error.
 
 use super::config::Estimator;
 use super::moments::{DR_CLIP, DROS, IPS_CLIP, R, SG_DR, SG_IPS, SWITCH_DR, TERMS, Terms, V, W, WE, WR};
 
-/// The coefficients of the linear form of an estimator at the given means; `None` where it has no value or no such form.
+/// The coefficients of the linear form of an estimator at the given means; `None` where it has no value or no such
+/// form.
 pub(crate) fn linear_form(estimator: Estimator, means: &Terms) -> Option<Terms> {
     let mut a = [0.0; TERMS];
     let ratio = |a: &mut Terms, top: usize| {

@@ -27,8 +27,8 @@ const ROWS: usize = 1024;
 
 /// An off-policy evaluation under way.
 ///
-/// A log may be cut into parts in any places; each part needs the number of its first round. Merged in any order they give
-/// the same report to the last bit as the log in one piece.
+/// A log may be cut into parts in any places; each part needs the number of its first round. Merged in any order they
+/// give the same report to the last bit as the log in one piece.
 ///
 /// ```
 /// use neuralcb::ope::{Evaluation, OpeConfig, Sample};
@@ -119,8 +119,8 @@ impl Evaluation {
         Ok(())
     }
 
-    /// Takes the rounds of another part, before, after or far from this one's. Refuses parts with other settings and parts
-    /// that overlap. Rounds that are still missing are left out of the report, and a warning says so.
+    /// Takes the rounds of another part, before, after or far from this one's. Refuses parts with other settings and
+    /// parts that overlap. Rounds that are still missing are left out of the report, and a warning says so.
     pub fn merge(&mut self, other: &Evaluation) -> Result<(), Error> {
         if self.config != other.config {
             return Err(Error::OtherSettings);

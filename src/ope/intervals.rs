@@ -56,7 +56,8 @@ pub(crate) fn clopper_pearson(n: f64, w: f64, wr: f64, max_w: f64, tail: f64, ra
     let trials = n / max_w;
     let low = if successes > 0.0 { beta(successes, trials - successes + 1.0, tail) } else { 0.0 };
     let high = if successes < trials { beta(successes + 1.0, trials - successes, 1.0 - tail) } else { 1.0 };
-    // more successes than trials: w r sums to more than the largest reward allows, and no mean below the top explains it
+    // more successes than trials: w r sums to more than the largest reward allows, and no mean below the top explains
+    // it
     let low = if low.is_finite() { low } else { 1.0 };
     Some([range[0] + low * span, range[0] + high * span])
 }

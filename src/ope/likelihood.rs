@@ -1,10 +1,10 @@
-//! Empirical likelihood for policy values by the Cressie–Read divergence of power −2 (Karampatziakis, Langford & Mineiro,
-//! "Empirical Likelihood for Contextual Bandits", 2020).
+//! Empirical likelihood for policy values by the Cressie–Read divergence of power −2 (Karampatziakis, Langford &
+//! Mineiro, "Empirical Likelihood for Contextual Bandits", 2020).
 //!
 //! Among all distributions over (w, r) that put mass on the rounds seen and on one round more, E\[w\] = 1 selects the
-//! likeliest; its mean of w r is the estimate, and the values of all distributions that the likelihood does not reject form
-//! the interval. Both are closed forms of the sums of 1, w, w², w r, w² r, w² r² and r. The round more has weight 0, or no
-//! bound on its weight, whichever moves E\[w\] towards 1 (or the bound outwards).
+//! likeliest; its mean of w r is the estimate, and the values of all distributions that the likelihood does not reject
+//! form the interval. Both are closed forms of the sums of 1, w, w², w r, w² r, w² r² and r. The round more has weight
+//! 0, or no bound on its weight, whichever moves E\[w\] towards 1 (or the bound outwards).
 
 use super::moments::{Moments, R, W, WR};
 use super::quantiles::student_t;

@@ -1,9 +1,10 @@
 //! Off-policy evaluation: what a policy would have earned, from a log that another policy made.
 //!
-//! Every round of the log becomes a [`Sample`]: the importance weight w = π(a|x)/μ(a|x), the reward r and, where a reward
-//! model is at hand ([`Folds`]), its values q̂ of the logged action and v̂ of the target policy. An [`Evaluation`] reads
-//! samples in blocks and writes a [`Report`]: the value by each [`Estimator`], with every [`Interval`] that makes sense for
-//! it, compared with the policy that made the log, a verdict in words, and warnings that name their cure.
+//! Every round of the log becomes a [`Sample`]: the importance weight w = π(a|x)/μ(a|x), the reward r and, where a
+//! reward model is at hand ([`Folds`]), its values q̂ of the logged action and v̂ of the target policy. An
+//! [`Evaluation`] reads samples in blocks and writes a [`Report`]: the value by each [`Estimator`], with every
+//! [`Interval`] that makes sense for it, compared with the policy that made the log, a verdict in words, and warnings
+//! that name their cure.
 //!
 //! ```
 //! use neuralcb::ope::{Answer, Estimator, Interval, OpeConfig, Sample, evaluate};
@@ -23,12 +24,12 @@
 //! # Ok::<(), neuralcb::Error>(())
 //! ```
 //!
-//! Intervals of a report rest on many rounds, or on ranges that the log itself shows. Where a decision hangs on it, [`bound`]
-//! bounds a value, or the difference of two policies on the same rounds, from below for every n; a [`Certificate`] is three
-//! such bounds of one policy, and a [`BoundSequence`] may be looked at after every round.
+//! Intervals of a report rest on many rounds, or on ranges that the log itself shows. Where a decision hangs on it,
+//! [`bound`] bounds a value, or the difference of two policies on the same rounds, from below for every n; a
+//! [`Certificate`] is three such bounds of one policy, and a [`BoundSequence`] may be looked at after every round.
 //!
-//! State is mergeable to the bit: sums are exact, the bootstrap and the confidence sequence are integer arithmetic. A log in
-//! ten parts gives the numbers of the log in one.
+//! State is mergeable to the bit: sums are exact, the bootstrap and the confidence sequence are integer arithmetic. A
+//! log in ten parts gives the numbers of the log in one.
 
 mod bootstrap;
 mod bounds;

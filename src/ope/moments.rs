@@ -1,8 +1,8 @@
 //! First and second moments of what the estimators are made of.
 //!
 //! A round becomes a row of [`TERMS`] numbers: w, w r, r, v̂, w e (e = r − q̂) and the terms of the six estimators with
-//! changed weights. Every estimate is a function of their means, every normal interval of their covariances. Rounds of a
-//! log that drops some count ρ = 1 / (1 − drop) times: each term is multiplied by ρ, and n is Σ ρ.
+//! changed weights. Every estimate is a function of their means, every normal interval of their covariances. Rounds of
+//! a log that drops some count ρ = 1 / (1 − drop) times: each term is multiplied by ρ, and n is Σ ρ.
 
 use super::config::OpeConfig;
 use super::estimators::terms_of;
@@ -170,7 +170,8 @@ impl Moments {
         std::array::from_fn(|i| self.sum(i) / n)
     }
 
-    /// Σ a_i a_j C_ij with the centred products C_ij = Σ x_i x_j − Σ x_i Σ x_j / n: the spread of Σ_i a_i x_i around its mean.
+    /// Σ a_i a_j C_ij with the centred products C_ij = Σ x_i x_j − Σ x_i Σ x_j / n: the spread of Σ_i a_i x_i around
+    /// its mean.
     pub fn spread(&self, a: &Terms) -> f64 {
         let mut spread = 0.0;
         for i in 0..TERMS {
@@ -197,8 +198,8 @@ impl Moments {
     }
 }
 
-/// Adding rounds where products keep their rounding error in one instruction, if the processor has it: the sums are exact
-/// either way.
+/// Adding rounds where products keep their rounding error in one instruction, if the processor has it: the sums are
+/// exact either way.
 struct Extend<'a> {
     moments: &'a mut Moments,
     rows: &'a [(Terms, f64)],

@@ -2,9 +2,9 @@
 //!
 //! As JSON: `{"n", "ess", "mean_weight", "max_weight", "behaviour": {"value", "intervals", "lower_bounds"},
 //! "estimates": [{"estimator", "value", "intervals": {name: [low, high]}, "lower_bounds": {name: low}, "difference":
-//! {"value", "interval"}}], "verdict": {"answer", "estimator", "words"}, "warnings": [{"code", "message"}]}`.
-//! Numbers are finite. A value that does not exist (a ratio whose weights are all 0; an empty log) is `null`, an interval
-//! that does not exist is absent.
+//! {"value", "interval"}}], "verdict": {"answer", "estimator", "words"}, "warnings": [{"code", "message"}]}`. Numbers
+//! are finite. A value that does not exist (a ratio whose weights are all 0; an empty log) is `null`, an interval that
+//! does not exist is absent.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -47,9 +47,9 @@ pub struct Bounded {
 
 /// What one estimator says of the target policy's value.
 ///
-/// Its intervals bound the expectation of the estimator. Without bias that is the value of the policy (`ips`, `dr`); the
-/// bias of `dm`, of cut and of shrunk weights is in no interval. `clopper-pearson`, `cressie-read` and `sequence` bound
-/// the value itself.
+/// Its intervals bound the expectation of the estimator. Without bias that is the value of the policy (`ips`, `dr`);
+/// the bias of `dm`, of cut and of shrunk weights is in no interval. `clopper-pearson`, `cressie-read` and `sequence`
+/// bound the value itself.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
     /// The estimator.
@@ -197,7 +197,8 @@ pub(crate) fn verdict(estimates: &[Estimate], warnings: &[Warning], confidence: 
     };
     let percent = (1e4 * confidence).round() / 100.0;
     let numbers = format!(
-        "{name} puts the target {value:+.4} from the policy that made the log, {percent} % interval [{low:+.4}, {high:+.4}]"
+        "{name} puts the target {value:+.4} from the policy that made the log, {percent} % interval \
+         [{low:+.4}, {high:+.4}]"
     );
     let (answer, words) = if low > 0.0 {
         (Answer::Better, format!("better: {numbers}"))

@@ -5,8 +5,8 @@ use crate::error::{Column, Error};
 /// No weight, reward or model value may be larger: squares and sums of them stay far from overflow.
 const LARGEST: f64 = 1e100;
 
-/// One round of a log, as off-policy estimators see it: the importance weight, the reward and, if there is a reward model,
-/// what that says.
+/// One round of a log, as off-policy estimators see it: the importance weight, the reward and, if there is a reward
+/// model, what that says.
 ///
 /// ```
 /// use neuralcb::ope::Sample;

@@ -140,8 +140,8 @@ impl Seen {
 
     /// How far apart the terms of two rounds can be in a mean-type estimator; `None` where a round exceeds `x_max`.
     ///
-    /// With `x_max` given, terms lie in [0, x_max] if they cannot be negative, else in [−x_max, x_max]. Without it they lie
-    /// where the largest weight and the ranges of rewards and of the model's values allow.
+    /// With `x_max` given, terms lie in [0, x_max] if they cannot be negative, else in [−x_max, x_max]. Without it they
+    /// lie where the largest weight and the ranges of rewards and of the model's values allow.
     pub fn width(&self, config: &OpeConfig, estimator: Estimator) -> Option<f64> {
         let [low, high] = self.reward_range(config).unwrap_or([self.reward.low, self.reward.high]);
         let alone = matches!(estimator, Estimator::Ips | Estimator::IpsClip | Estimator::SgIps);

@@ -1,19 +1,21 @@
 //! A confidence sequence for the target's value: valid at all rounds at once, also for logs collected adaptively.
 //!
-//! With rewards in [a, b], X_t = w_t (r_t − a) / (b − a) ≥ 0 has the mean μ = (V − a) / (b − a) given the past. For every
-//! predictable X̂_t, betting against a smaller μ multiplies a wealth that stays below 1/α for ever with probability 1 − α;
-//! mixed over all bets with a gamma prior (Howard et al. 2021, Waudby-Smith et al. 2022) its logarithm is
+//! With rewards in [a, b], X_t = w_t (r_t − a) / (b − a) ≥ 0 has the mean μ = (V − a) / (b − a) given the past. For
+//! every predictable X̂_t, betting against a smaller μ multiplies a wealth that stays below 1/α for ever with
+//! probability 1 − α; mixed over all bets with a gamma prior (Howard et al. 2021, Waudby-Smith et al. 2022) its
+//! logarithm is
 //!
-//! L(s, v) = s + v + ρ ln ρ − (v + ρ) ln(s + v + ρ) + ln γ(v + ρ, s + v + ρ) − ln γ(ρ, ρ),  s = Σ X − tμ,  v = Σ (X − X̂)²
+//! L(s, v) = s + v + ρ ln ρ − (v + ρ) ln(s + v + ρ) + ln γ(v + ρ, s + v + ρ) − ln γ(ρ, ρ),  s = Σ X − tμ,
+//! v = Σ (X − X̂)²
 //!
-//! with γ the lower incomplete gamma function, ρ = 1 and X̂_t = (½ + Σ_{i<t} X_i) / t. The lower bound is the μ at which
-//! L = ln 1/α; the upper bound is the lower bound of 1 − μ from w (b − r) / (b − a).
+//! with γ the lower incomplete gamma function, ρ = 1 and X̂_t = (½ + Σ_{i<t} X_i) / t. The lower bound is the μ at
+//! which L = ln 1/α; the upper bound is the lower bound of 1 − μ from w (b − r) / (b − a).
 //!
-//! **Merging.** v depends on the order of rounds through X̂, and on a and b, which may be known at the end only. Both are
-//! polynomials: with the prefix sums P_t = Σ_{i<t} w_i r_i, Q_t = Σ_{i<t} w_i, v is a combination of eleven sums such as
-//! Σ w_t r_t P_t / t and Σ P_t² / t², and a part whose prefix sums start at 0 is moved to its place by adding multiples of
-//! its own sums. Everything is integer arithmetic (w and w r in units of 2⁻⁷², 1/t and 1/t² of 2⁻⁹⁶ and 2⁻¹²⁶): parts merge
-//! in any order to the same bits.
+//! **Merging.** v depends on the order of rounds through X̂, and on a and b, which may be known at the end only. Both
+//! are polynomials: with the prefix sums P_t = Σ_{i<t} w_i r_i, Q_t = Σ_{i<t} w_i, v is a combination of eleven sums
+//! such as Σ w_t r_t P_t / t and Σ P_t² / t², and a part whose prefix sums start at 0 is moved to its place by adding
+//! multiples of its own sums. Everything is integer arithmetic (w and w r in units of 2⁻⁷², 1/t and 1/t² of 2⁻⁹⁶ and
+//! 2⁻¹²⁶): parts merge in any order to the same bits.
 
 use statrs::function::erf::erfc;
 
@@ -298,8 +300,8 @@ fn lower_mean(t: f64, total: f64, spread: f64, threshold: f64) -> f64 {
     }
 }
 
-/// L(s, v) for s ≥ 0 and ρ = 1. With x = s + v + 1, a = v + 1 and λ = x/a, Stirling's formula turns the difference of large
-/// terms into a (λ − 1 − ln λ).
+/// L(s, v) for s ≥ 0 and ρ = 1. With x = s + v + 1, a = v + 1 and λ = x/a, Stirling's formula turns the difference of
+/// large terms into a (λ − 1 − ln λ).
 fn log_wealth(s: f64, v: f64) -> f64 {
     let (a, x) = (v + 1.0, s + v + 1.0);
     let excess = s / a;
@@ -358,7 +360,8 @@ mod tests {
 
     #[test]
     fn the_wealth_is_that_of_its_definition() {
-        // SciPy 1.17.1: s + v − (v + 1) ln(s + v + 1) + ln gammainc(v + 1, s + v + 1) + gammaln(v + 1) − ln gammainc(1, 1)
+        // SciPy 1.17.1: s + v − (v + 1) ln(s + v + 1) + ln gammainc(v + 1, s + v + 1) + gammaln(v + 1) − ln gammainc(1,
+        // 1)
         assert!((log_wealth(3.0, 5.0) - -0.06012876391341443).abs() < 1e-9);
         assert!((log_wealth(0.0, 2.0) - -0.6942570368345229).abs() < 1e-9);
         assert!((log_wealth(40.0, 100.0) - 4.373131615313304).abs() < 1e-9);

@@ -1,8 +1,8 @@
 //! Sums of doubles without any rounding: the order of adding and the places of cutting do not matter, to the bit.
 //!
 //! A [`Sum`] is a fixed-point number of 2,176 bits that reaches from the smallest to the largest double (the small
-//! superaccumulator of Neal, 2015): a double is added to two neighbouring digits of 32 bits, and carries are settled once
-//! in a thousand additions. [`Sum::value`] is the exact sum rounded once, as Python's `fsum`. Adding costs a few
+//! superaccumulator of Neal, 2015): a double is added to two neighbouring digits of 32 bits, and carries are settled
+//! once in a thousand additions. [`Sum::value`] is the exact sum rounded once, as Python's `fsum`. Adding costs a few
 //! nanoseconds, merging and rounding O(68).
 
 use super::tape::Tape;

@@ -1,9 +1,9 @@
 //! An evaluation as bytes: what a part of a log said, sent to where the parts are merged.
 //!
-//! Whoever is kept goes through its own numbers once, in order; the [`Tape`] either writes them down or puts those that it
-//! reads in their place, so writing and reading are the same lines. Integers take seven bits a byte, the lowest first, and
-//! doubles eight bytes. Nothing that is read is believed: every number has a range, lists grow with the bytes that are
-//! there, and a part that has been read can be merged and reported like one that was computed.
+//! Whoever is kept goes through its own numbers once, in order; the [`Tape`] either writes them down or puts those that
+//! it reads in their place, so writing and reading are the same lines. Integers take seven bits a byte, the lowest
+//! first, and doubles eight bytes. Nothing that is read is believed: every number has a range, lists grow with the
+//! bytes that are there, and a part that has been read can be merged and reported like one that was computed.
 
 use crate::error::Error;
 
@@ -141,7 +141,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read(number in any::<u64>(), signed in any::<i128>(), list in prop::collection::vec(any::<u64>(), 0..9)) {
+        fn what_is_written_is_read(
+            number in any::<u64>(), signed in any::<i128>(), list in prop::collection::vec(any::<u64>(), 0..9),
+        ) {
             let keep = |tape: &mut Tape<'_>, number: &mut u64, signed: &mut i128, list: &mut Vec<u64>| {
                 tape.number(number, u64::MAX)?;
                 tape.signed(signed, u128::MAX)?;

@@ -5,9 +5,9 @@
 //! * IPS: V̂ = (1/n) Σ w_t r_t, without bias where μ plays everything that π plays;
 //! * SNIPS, the self-normalised form: V̂ = Σ w_t r_t / Σ w_t, far steadier, with a bias of order 1/n.
 //!
-//! Both know nothing of actions that the log never plays. [`WeightedMean::worst_case`] counts what the weights show to be
-//! missing as the worst reward: the expectation of w is 1 if μ covers π, so a mean weight below 1 beyond chance is mass that
-//! was never logged.
+//! Both know nothing of actions that the log never plays. [`WeightedMean::worst_case`] counts what the weights show to
+//! be missing as the worst reward: the expectation of w is 1 if μ covers π, so a mean weight below 1 beyond chance is
+//! mass that was never logged.
 
 use statrs::distribution::{ContinuousCDF, Normal};
 

@@ -88,7 +88,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn products_and_sums_are_those_of_integers(a in any::<i64>(), b in any::<i64>(), c in -(1i128 << 100)..1i128 << 100) {
+        fn products_and_sums_are_those_of_integers(
+            a in any::<i64>(), b in any::<i64>(), c in -(1i128 << 100)..1i128 << 100,
+        ) {
             let product = Wide::from(i128::from(a)).times(i128::from(b));
             prop_assert_eq!(product, Wide::from(i128::from(a) * i128::from(b)));
             let mut sum = product;

@@ -1,8 +1,8 @@
 //! Imitation: a classifier of the logged actions, the clone of the policy that made the log.
 //!
-//! μ̂(a | x) = softmax over the eligible actions of z_a(x), where z is a network on a shared trunk with one hidden layer
-//! ([`Trunk`]); with `width` 0 there is none, and μ̂ is the multinomial logistic model. Where every action has its own
-//! vector one z is taken of each (a conditional logit).
+//! μ̂(a | x) = softmax over the eligible actions of z_a(x), where z is a network on a shared trunk with one hidden
+//! layer ([`Trunk`]); with `width` 0 there is none, and μ̂ is the multinomial logistic model. Where every action has
+//! its own vector one z is taken of each (a conditional logit).
 //!
 //! It is fitted by maximum likelihood: −log μ̂(a_t | x_t) over some passes in batches of 64 rounds.
 //!

@@ -1,12 +1,12 @@
 //! Propensities of a log that does not tell them: an estimate of the behaviour policy's probability of each choice.
 //!
-//! * `empirical`: μ̂(a) = (c_a + prior) / Σ_{eligible b} (c_b + prior), c_a how often a was played. Right where the choice did not
-//!   depend on the context.
+//! * `empirical`: μ̂(a) = (c_a + prior) / Σ_{eligible b} (c_b + prior), c_a how often a was played. Right where the
+//!   choice did not depend on the context.
 //! * `logistic`: μ̂(a | x), a multinomial logistic model of the context (or a network, with hidden units) by maximum
 //!   likelihood ([`Imitation`]).
 //!
-//! Weights made of them carry the error of the estimate, and what the log's policy knew but the context does not tell is a
-//! bias that no data repairs. Whoever evaluates with them says so.
+//! Weights made of them carry the error of the estimate, and what the log's policy knew but the context does not tell
+//! is a bias that no data repairs. Whoever evaluates with them says so.
 
 use serde::{Deserialize, Serialize};
 

@@ -3,8 +3,10 @@
 //! Algorithm 1 yields one policy per round, π̂_1, …, π̂_n, where π̂_t has seen the rounds before t only. Returned is
 //!
 //! * the **latest**, learned from the whole log (the experiments' choice);
-//! * a **uniform draw** from {π̂_1, …, π̂_n} (Algorithm 1's output): the index is drawn first, so one snapshot is enough;
-//! * the **majority vote** over checkpoints (the ensemble average of deterministic policies); ties go to the first action;
+//! * a **uniform draw** from {π̂_1, …, π̂_n} (Algorithm 1's output): the index is drawn first, so one snapshot is
+//!   enough;
+//! * the **majority vote** over checkpoints (the ensemble average of deterministic policies); ties go to the first
+//!   action;
 //! * the **best checkpoint** by a score the caller gives.
 
 use std::sync::Arc;

@@ -15,9 +15,9 @@
 //! ι^{−1} ≥ 2 (n m λ L)^{1/2} (C_1 C_3 m^{1/3} λ^{−2/3} L^{7/3} n^{1/6} log^{1/2} m + (m λ L)^{−1/2} (C_3² L + λ))
 //! ```
 //!
-//! The clean bound replaces Γ_1, …, Γ_5 by their limits for m → ∞; [`Theorem::finite_width`] keeps them as the proof has them.
-//! C_1, C_2, C_3 are "absolute constants" whose values nobody states. C_3 can be measured ([`super::Sides::c_3`]): at
-//! initialisation ‖∇_l f‖_F/√m tends to √2 in every layer but the last, where it is 1.
+//! The clean bound replaces Γ_1, …, Γ_5 by their limits for m → ∞; [`Theorem::finite_width`] keeps them as the proof
+//! has them. C_1, C_2, C_3 are "absolute constants" whose values nobody states. C_3 can be measured
+//! ([`super::Sides::c_3`]): at initialisation ‖∇_l f‖_F/√m tends to √2 in every layer but the last, where it is 1.
 
 use serde::{Deserialize, Serialize};
 

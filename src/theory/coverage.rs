@@ -1,9 +1,9 @@
 //! κ of Assumption 4.2, the empirical single-policy concentration: ‖π*(·|x_t)/μ(·|𝒟_{t−1}, x_t)‖_∞ ≤ κ for all t ≤ n.
 //!
-//! Where the behaviour policy's probabilities are known, κ is a maximum over the rounds ([`Coverage`]). A log tells only the
-//! probability of what was chosen: where the choice is the target policy's own, 1/μ is that round's ratio, so that the
-//! largest of those is a **lower bound** of κ ([`LogCoverage`]); the mean weight (1/n) Σ 1[a_t = π(x_t)]/μ_t, whose
-//! expectation is 1 where μ covers π everywhere, says how much of π the log never could have shown.
+//! Where the behaviour policy's probabilities are known, κ is a maximum over the rounds ([`Coverage`]). A log tells
+//! only the probability of what was chosen: where the choice is the target policy's own, 1/μ is that round's ratio, so
+//! that the largest of those is a **lower bound** of κ ([`LogCoverage`]); the mean weight (1/n) Σ 1[a_t = π(x_t)]/μ_t,
+//! whose expectation is 1 where μ covers π everywhere, says how much of π the log never could have shown.
 
 use crate::data::LoggedData;
 use crate::error::Error;

@@ -1,20 +1,22 @@
-//! Lanczos' method with full reorthogonalisation: the largest eigenvalue, and log det(I + A/λ) by stochastic quadrature.
+//! Lanczos' method with full reorthogonalisation: the largest eigenvalue, and log det(I + A/λ) by stochastic
+//! quadrature.
 //!
-//! **Deflation.** The few large eigenvalues of a kernel matrix would make a random estimate of its trace noisy. A random
-//! sketch A·Ω of `rank` columns, orthonormalised to Q, catches them: with C = QᵀAQ/λ, I + C = R·Rᵀ and
+//! **Deflation.** The few large eigenvalues of a kernel matrix would make a random estimate of its trace noisy. A
+//! random sketch A·Ω of `rank` columns, orthonormalised to Q, catches them: with C = QᵀAQ/λ, I + C = R·Rᵀ and
 //! S = I + Q(R⁻¹ − I)Qᵀ,
 //!
 //! log det(I + A/λ) = log det(I + C) + tr log M,  M = S(I + A/λ)Sᵀ,
 //!
 //! where the first part is exact and M is nearly the identity.
 //!
-//! **Quadrature.** tr log M = E[zᵀ log(M) z] for random signs z (Hutchinson). After k steps from z the tridiagonal T gives
-//! zᵀ log(M)z ≈ ‖z‖² Σ τ_i² log θ_i, with θ the eigenvalues of T and τ the first components of its eigenvectors (Gauss
-//! quadrature; Ubaru, Chen & Saad 2017).
+//! **Quadrature.** tr log M = E[zᵀ log(M) z] for random signs z (Hutchinson). After k steps from z the tridiagonal T
+//! gives zᵀ log(M)z ≈ ‖z‖² Σ τ_i² log θ_i, with θ the eigenvalues of T and τ the first components of its eigenvectors
+//! (Gauss quadrature; Ubaru, Chen & Saad 2017).
 //!
-//! The error has two parts, and both are told. All even derivatives of log are negative, so the Gauss rule lies **above** the
-//! truth and the Gauss–Radau rule with a node below all eigenvalues of M **below**: their distance bounds the error of the
-//! quadrature. The rest is the spread over the z. O((probes·steps + rank)·n² + rank²·n), in blocks as matrix products.
+//! The error has two parts, and both are told. All even derivatives of log are negative, so the Gauss rule lies
+//! **above** the truth and the Gauss–Radau rule with a node below all eigenvalues of M **below**: their distance bounds
+//! the error of the quadrature. The rest is the spread over the z. O((probes·steps + rank)·n² + rank²·n), in blocks as
+//! matrix products.
 
 use rand::RngExt;
 use rayon::prelude::*;
@@ -304,8 +306,8 @@ pub(super) fn largest_eigenvalue(n: usize, apply: impl Fn(&mut Vec<f64>)) -> f64
     best
 }
 
-/// Eigenvalues of the symmetric tridiagonal matrix and the squared first components of its eigenvectors, by the implicit
-/// QL method (Golub & Welsch 1969).
+/// Eigenvalues of the symmetric tridiagonal matrix and the squared first components of its eigenvectors, by the
+/// implicit QL method (Golub & Welsch 1969).
 fn quadrature(alpha: &[f64], beta: &[f64]) -> Vec<(f64, f64)> {
     let n = alpha.len();
     let (mut d, mut e) = (alpha.to_vec(), beta.to_vec());

@@ -15,9 +15,9 @@
 //! so that Σ_ii never changes from layer to layer, and H_ij = ‖x⁽ⁱ⁾‖‖x⁽ʲ⁾‖·k_L(cos ∠(x⁽ⁱ⁾, x⁽ʲ⁾)): one matrix product
 //! gives the cosines and L − 1 arc cosines per entry the rest. O((nK)²(d + L)) over tiles of the lower triangle.
 //!
-//! **Two limits.** ⟨∇f_{W⁽⁰⁾}(x), ∇f_{W⁽⁰⁾}(y)⟩/m tends to H if the output weights have variance 1/m (Cao & Gu 2019, where
-//! the definition comes from). Algorithm 1 draws them from N(0, 2/m): every layer but the last then counts twice, and the
-//! limit is H̃⁽ᴸ⁾ = 2H − Σ⁽ᴸ⁾. Both are here ([`Limit`]); H ⪯ H̃⁽ᴸ⁾ ⪯ 2H, so the theory's rates are the same.
+//! **Two limits.** ⟨∇f_{W⁽⁰⁾}(x), ∇f_{W⁽⁰⁾}(y)⟩/m tends to H if the output weights have variance 1/m (Cao & Gu 2019,
+//! where the definition comes from). Algorithm 1 draws them from N(0, 2/m): every layer but the last then counts twice,
+//! and the limit is H̃⁽ᴸ⁾ = 2H − Σ⁽ᴸ⁾. Both are here ([`Limit`]); H ⪯ H̃⁽ᴸ⁾ ⪯ 2H, so the theory's rates are the same.
 
 use std::f64::consts::PI;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -238,7 +238,8 @@ fn door(points: &Points, limit: usize) -> Result<usize, Error> {
 
 /// ρ ← k_L(ρ), with the processor's vector instructions.
 ///
-/// The matrix product before it leaves the vector registers in a state in which plain instructions are ten times slower.
+/// The matrix product before it leaves the vector registers in a state in which plain instructions are ten times
+/// slower.
 struct Kernels<'a> {
     values: &'a mut [f64],
     depth: usize,

@@ -2,8 +2,8 @@
 //!
 //! | lemma | left side | right side |
 //! |---|---|---|
-//! | elliptical potential (B.5) | Σ_{i≤t} ‖∇f_{W^(i−1)}(x_i)·m^{−1/2}‖²_{Λ_{i−1}^{−1}} | 2 log(det Λ_t/det λI), if λ ≥ max(1, C_3² L) |
-//! | features hardly move (B.5) | \|log det Λ_t − log det Λ̄_t\| | 2 C_2 C_3² t^{3/2} m^{−1/6} (log m)^{1/2} L^{23/6} λ^{−1/6} |
+//! | elliptical potential (B.5), λ ≥ 1, C_3² L | Σ_{i≤t} ‖g_i·m^{−1/2}‖²_{Λ_{i−1}^{−1}} | 2 log(det Λ_t/det λI) |
+//! | features hardly move (B.5) | \|log det(Λ̄_t⁻¹Λ_t)\| | 2 C_2 C_3² t^{3/2} m^{−1/6} (log m)^{1/2} L^{23/6} λ^{−1/6} |
 //! | effective dimension (B.5) | log(det Λ̄_n/det λI) | d̃ log(1 + nK/λ) + 1 |
 //! | weights stay near (B.2) | max_l ‖W_l^(t) − W_l^(0)‖_F | √(t/(mλL)) |
 //! | Λ grows slowly (B.2) | ‖Λ_t‖_2 | λ + C_3² t L |
@@ -161,7 +161,8 @@ impl<T: Number> Recorder<T> {
         })
     }
 
-    /// Lets the model read a round, and says where both sides stand after it. `block` is the block of the round's action.
+    /// Lets the model read a round, and says where both sides stand after it. `block` is the block of the round's
+    /// action.
     pub fn observe(
         &mut self,
         neural: &mut Neural<T>,

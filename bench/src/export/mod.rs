@@ -34,8 +34,8 @@ pub fn export(jobs: &[&'static Job], begin: &mut dyn FnMut(&Job), write: Write<'
     Ok(())
 }
 
-/// Refuses a folder with anything in it but arrays of earlier exports, which will be replaced. What cannot be read is left to
-/// the writer to refuse.
+/// Refuses a folder with anything in it but arrays of earlier exports, which will be replaced. What cannot be read is
+/// left to the writer to refuse.
 pub fn check_folder(dir: &Path) -> Result<(), Error> {
     let entries = |dir: &Path| fs::read_dir(dir).into_iter().flatten().flatten().map(|e| e.path()).collect::<Vec<_>>();
     let occupied = |found: &Path| Err(Error::Occupied { folder: dir.to_path_buf(), found: found.to_path_buf() });

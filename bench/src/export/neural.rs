@@ -1,7 +1,7 @@
-//! Arrays of the neural jobs: W_1 as [block, input, unit] in `w1`, a further layer as [input, unit] in `w2`, …; vectors of
-//! units in `bias`, `gain`, `offset` of the first layer and `bias2`, … of the next; the output weights in `out`, of several
-//! outputs [output, unit], with `out_bias`; what the output is multiplied by in `scale`; the diagonal of Λ in the same
-//! shapes.
+//! Arrays of the neural jobs: W_1 as [block, input, unit] in `w1`, a further layer as [input, unit] in `w2`, …; vectors
+//! of units in `bias`, `gain`, `offset` of the first layer and `bias2`, … of the next; the output weights in `out`, of
+//! several outputs [output, unit], with `out_bias`; what the output is multiplied by in `scale`; the diagonal of Λ in
+//! the same shapes.
 
 use neuralcb::model::{Learner, Mode, Neural, NeuralConfig};
 use neuralcb::net::{OutputScale, Outputs, Params};

@@ -310,7 +310,7 @@ pub static JOBS: &[Job] = &[
     other(
         "mnist-run-memory",
         "run",
-        "15,000 rounds of B-mode (one step each) in the shape of MNIST, 30 evaluations at seven β: time and peak memory",
+        "15,000 rounds of B-mode (one step each) in MNIST's shape, 30 evaluations at seven β: time and peak memory",
         true,
         scaling::mnist_run_memory,
     ),

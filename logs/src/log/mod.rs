@@ -30,6 +30,7 @@ mod rounds;
 mod schema;
 mod separated;
 mod sources;
+mod summed;
 mod table;
 mod thrift;
 mod write_parquet;

@@ -51,6 +51,9 @@ impl Log {
     /// where `options` say it.
     pub fn open(paths: &[PathBuf], options: &LogOptions, want: Want) -> Result<Log, LogError> {
         let mut sources = Sources::find(paths, options.format)?;
+        if want.outcome {
+            sources.sum_on_the_way();
+        }
         let first = &sources.files[0];
         let schema = match sample(&sources, options, None)? {
             Sampled::Rounds(sample) => infer::round_schema(&first.path, sources.format, &sample, options, want)?,
@@ -76,7 +79,10 @@ impl Log {
     /// Opens a log for a policy that knows the features of `schema`: columns are looked up by their names, in whatever
     /// order and format they come.
     pub fn open_as(paths: &[PathBuf], options: &LogOptions, want: Want, schema: &Schema) -> Result<Log, LogError> {
-        let sources = Sources::find(paths, options.format)?;
+        let mut sources = Sources::find(paths, options.format)?;
+        if want.outcome {
+            sources.sum_on_the_way();
+        }
         let first = &sources.files[0];
         let roles = match sample(&sources, options, Some(schema))? {
             Sampled::Rounds(sample) => {
@@ -125,7 +131,8 @@ impl Log {
         self.inner.skipped.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// SHA-256 of the files' bytes, one file after another, in hexadecimal.
+    /// SHA-256 of the files' bytes, one file after another, in hexadecimal. Where outcomes are wanted, readings make it
+    /// on their way, and what they have read is not read again.
     pub fn sha256(&self) -> Result<String, LogError> {
         self.inner.sources.sha256()
     }

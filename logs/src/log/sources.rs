@@ -9,13 +9,13 @@ use std::sync::atomic::{self, AtomicU64};
 use std::time::SystemTime;
 
 use flate2::read::MultiGzDecoder;
-use sha2::{Digest, Sha256};
 
 use super::error::LogError;
 use super::extent::{Extent, Reading};
 use super::obd;
 use super::options::Format;
 use super::partition::{self, Partition};
+use super::summed::Summed;
 use crate::error::FileError;
 
 /// Bytes read at once.
@@ -33,6 +33,8 @@ pub(crate) struct Source {
     pub partition: Partition,
     /// Length in bytes, as it lies on the disk.
     pub size: u64,
+    /// Bytes of the files before it, and the sum over all; none where nobody wants one.
+    summed: (u64, Option<Arc<Summed>>),
     changed: Option<SystemTime>,
 }
 
@@ -67,6 +69,7 @@ impl Source {
             packed: Packed::No,
             partition: Vec::new(),
             size: 0,
+            summed: (0, None),
             changed: None,
         };
         source.size = match &source.spool {
@@ -110,9 +113,9 @@ impl Source {
         Ok(read.map_err(|e| read_error(&self.path, e))? == 0 || last == *b"\n")
     }
 
-    /// The text in it, unpacked where it is compressed; `read` counts the bytes of the file.
+    /// The text in it, unpacked where it is compressed; `read` counts the bytes of the file, and the sum takes them in.
     pub fn text(&self, read: Arc<AtomicU64>) -> Result<Box<dyn Read + Send>, LogError> {
-        let counted = Counted { inner: self.bytes()?.reading(0), read };
+        let counted = Counted { inner: self.bytes()?.reading(0), read, summed: self.summed.clone() };
         Ok(match self.packed {
             Packed::Gzip => Box::new(MultiGzDecoder::new(BufReader::with_capacity(BUFFER, counted))),
             Packed::Zstd => {
@@ -202,16 +205,21 @@ fn spooled(path: &Path) -> Result<Option<Extent>, LogError> {
     Ok(Some(Extent::new(file, size)))
 }
 
-/// Counts the bytes that pass.
+/// Counts the bytes that pass, and shows them to the sum.
 struct Counted {
     inner: Reading,
     read: Arc<AtomicU64>,
+    summed: (u64, Option<Arc<Summed>>),
 }
 
 impl Read for Counted {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let n = self.inner.read(buffer)?;
         self.read.fetch_add(n as u64, atomic::Ordering::Relaxed);
+        if let (at, Some(summed)) = &mut self.summed {
+            summed.show(*at, &buffer[..n]);
+            *at += n as u64;
+        }
         Ok(n)
     }
 }
@@ -268,20 +276,32 @@ impl Sources {
         self.files.iter().map(|file| file.size).sum()
     }
 
-    /// SHA-256 of the files' bytes, one after another, in hexadecimal.
-    pub fn sha256(&self) -> Result<String, LogError> {
-        let mut hash = Sha256::new();
-        let mut buffer = vec![0; BUFFER];
-        for source in &self.files {
-            let mut file = source.bytes()?.reading(0);
-            loop {
-                match file.read(&mut buffer).map_err(|e| read_error(&source.path, e))? {
-                    0 => break,
-                    n => hash.update(&buffer[..n]),
-                }
-            }
+    /// From now on whoever reads the files also makes their sum.
+    pub fn sum_on_the_way(&mut self) {
+        let (summed, mut before) = (Arc::new(Summed::default()), 0);
+        for source in &mut self.files {
+            source.summed = (before, Some(Arc::clone(&summed)));
+            before += source.size;
         }
-        Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+    }
+
+    /// SHA-256 of the files' bytes, one after another, in hexadecimal. Only what no reading has shown is read for it:
+    /// nothing of texts that were read to their end; all of Parquet, which is not read in order.
+    pub fn sha256(&self) -> Result<String, LogError> {
+        let summed = self.files[0].summed.1.clone().unwrap_or_default();
+        let (mut buffer, mut before) = (vec![0; BUFFER], 0);
+        for source in &self.files {
+            let end = before + source.size;
+            let mut at = summed.n().clamp(before, end);
+            let mut file = source.bytes()?.reading(at - before);
+            while at < end {
+                let n = file.read(&mut buffer).map_err(|e| read_error(&source.path, e))?;
+                summed.show(at, &buffer[..n]);
+                at += n as u64;
+            }
+            before = end;
+        }
+        Ok(summed.hex())
     }
 }
 

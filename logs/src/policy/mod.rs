@@ -7,6 +7,7 @@
 mod error;
 pub(crate) mod file;
 mod method;
+mod names;
 mod recipe;
 
 use std::collections::BTreeMap;
@@ -15,14 +16,15 @@ use std::sync::Arc;
 
 use neuralcb::archive::{Archive, Array, Keep};
 use neuralcb::policy::{Choices, Imitation, Rounding, pessimistic};
-use neuralcb::{Contexts, Error, Estimates, RewardModel, Seed};
+use neuralcb::{Contexts, Error, Estimates, RewardModel};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 pub use error::PolicyError;
 pub use file::VERSION;
 pub use method::{Method, RewardScale};
-pub use recipe::{Algorithm, Mode, Preset, Recipe};
+pub use names::{Algorithm, Mode, Preset, SetUp};
+pub use recipe::Recipe;
 
 use crate::auto::Choice;
 use crate::log::{LogError, LogSummary, Preparation, ReadLog};
@@ -108,12 +110,8 @@ impl Policy {
         let decider = match &description.method {
             Method::Model { config, beta, scale, .. } => {
                 fits(config.n_numbers(layout), numbers)?;
-                let mut learner = config.for_scoring().learner(layout, Seed::new(description.seed))?;
-                learner.archive(&mut archive)?;
-                {
-                    let rewards = config.knows_rewards();
-                    Decider::Model { model: learner.model()?, beta: *beta, scale: scale.check()?, rewards }
-                }
+                let (model, rewards) = (config.restore(layout, &mut archive)?, config.knows_rewards());
+                Decider::Model { model, beta: *beta, scale: scale.check()?, rewards }
             }
             Method::Clone { config, .. } => {
                 fits((config.width as u128).saturating_mul(layout.dim as u128), numbers)?;

@@ -10,108 +10,20 @@ use std::path::Path;
 
 use neuralcb::ModelConfig;
 use neuralcb::model::{
-    self, Covariance, KernelConfig, LinearConfig, NeuralConfig, NeuralLinearConfig, Objective, RefitConfig,
-    TabularConfig, TrunkConfig, UpdateOrder, When, Width,
+    Covariance, KernelConfig, LinearConfig, NeuralConfig, NeuralLinearConfig, Objective, RefitConfig, TabularConfig,
+    TrunkConfig, When, Width,
 };
-use neuralcb::net::{Init, NetConfig, Optimiser, OutputScale, Schedule, Towards};
+use neuralcb::net::{NetConfig, Optimiser, Schedule, Towards};
 use neuralcb::theory::{Constants, Rule, Theorem};
 use serde::{Deserialize, Serialize};
 
 use super::check_beta;
 use super::error::PolicyError;
 use super::method::{Method, RewardScale};
+use super::names::{Algorithm, Mode, Preset};
 use crate::log::{ActionSummary, LogSummary, PreparationConfig};
 
-/// What can be trained.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-#[allow(missing_docs)] // the names of the contract
-pub enum Algorithm {
-    Auto,
-    Choice,
-    Regression,
-    Viper,
-    Clone,
-    CloneRewarded,
-    RewardWeighted,
-    AdvantageWeighted,
-    InversePropensity,
-    DoublyRobust,
-    LogSmoothing,
-    Neuralcb,
-    NeuralGreedy,
-    NeuralLinLcb,
-    NeuralLinGreedy,
-    LinLcb,
-    KernLcb,
-    LinGreedy,
-    TabLcb,
-    TabGreedy,
-    ReluGreedy,
-    NeuralRetrain,
-    Constant,
-    Uniform,
-}
-
 impl Algorithm {
-    /// All of them.
-    pub const ALL: &'static [Algorithm] = &[
-        Algorithm::Auto,
-        Algorithm::Choice,
-        Algorithm::Regression,
-        Algorithm::Viper,
-        Algorithm::Clone,
-        Algorithm::CloneRewarded,
-        Algorithm::RewardWeighted,
-        Algorithm::AdvantageWeighted,
-        Algorithm::InversePropensity,
-        Algorithm::DoublyRobust,
-        Algorithm::LogSmoothing,
-        Algorithm::Neuralcb,
-        Algorithm::NeuralGreedy,
-        Algorithm::NeuralLinLcb,
-        Algorithm::NeuralLinGreedy,
-        Algorithm::LinLcb,
-        Algorithm::KernLcb,
-        Algorithm::LinGreedy,
-        Algorithm::TabLcb,
-        Algorithm::TabGreedy,
-        Algorithm::ReluGreedy,
-        Algorithm::NeuralRetrain,
-        Algorithm::Constant,
-        Algorithm::Uniform,
-    ];
-
-    /// The spelling on the command line and in files.
-    pub fn name(self) -> &'static str {
-        match self {
-            Algorithm::Auto => "auto",
-            Algorithm::Choice => "choice",
-            Algorithm::Regression => "regression",
-            Algorithm::Viper => "viper",
-            Algorithm::Clone => "clone",
-            Algorithm::CloneRewarded => "clone-rewarded",
-            Algorithm::RewardWeighted => "reward-weighted",
-            Algorithm::AdvantageWeighted => "advantage-weighted",
-            Algorithm::InversePropensity => "inverse-propensity",
-            Algorithm::DoublyRobust => "doubly-robust",
-            Algorithm::LogSmoothing => "log-smoothing",
-            Algorithm::Neuralcb => "neuralcb",
-            Algorithm::NeuralGreedy => "neural-greedy",
-            Algorithm::NeuralLinLcb => "neural-lin-lcb",
-            Algorithm::NeuralLinGreedy => "neural-lin-greedy",
-            Algorithm::LinLcb => "lin-lcb",
-            Algorithm::KernLcb => "kern-lcb",
-            Algorithm::LinGreedy => "lin-greedy",
-            Algorithm::TabLcb => "tab-lcb",
-            Algorithm::TabGreedy => "tab-greedy",
-            Algorithm::ReluGreedy => "relu-greedy",
-            Algorithm::NeuralRetrain => "neural-retrain",
-            Algorithm::Constant => "constant",
-            Algorithm::Uniform => "uniform",
-        }
-    }
-
     /// The settings of a learner on a shared trunk, where it is one.
     pub fn trunk(self) -> Option<TrunkConfig> {
         let objective = match self {
@@ -158,54 +70,6 @@ impl Algorithm {
                 | Algorithm::TabGreedy
                 | Algorithm::ReluGreedy
         )
-    }
-}
-
-/// Whose settings a recipe starts from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Preset {
-    /// What measured best over the seven data sets.
-    Practical,
-    /// The paper's text.
-    Paper,
-    /// The code released with the paper.
-    ReleasedCode,
-}
-
-impl Preset {
-    /// All of them.
-    pub const ALL: &'static [Preset] = &[Preset::Practical, Preset::Paper, Preset::ReleasedCode];
-
-    /// The spelling on the command line and in files.
-    pub fn name(self) -> &'static str {
-        match self {
-            Preset::Practical => "practical",
-            Preset::Paper => "paper",
-            Preset::ReleasedCode => "released-code",
-        }
-    }
-}
-
-/// How the neural model trains.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Mode {
-    /// One step per round, on the newest sample: memory does not grow with the log.
-    S,
-    /// 100 steps per round on batches of 50 from all samples so far.
-    B,
-}
-
-impl Mode {
-    /// Both.
-    pub const ALL: &'static [Mode] = &[Mode::S, Mode::B];
-
-    /// The spelling on the command line and in files.
-    pub fn name(self) -> &'static str {
-        match self {
-            Mode::S => "S",
-            Mode::B => "B",
-        }
     }
 }
 
@@ -327,7 +191,7 @@ impl Recipe {
     /// The full settings, for a log of which the summary is known, and λ_0 where β is the theorem's.
     pub fn method(&self, log: &LogSummary, actions: &[String], lambda_0: Option<f64>) -> Result<Method, PolicyError> {
         self.check_names()?;
-        let released = self.preset == Preset::ReleasedCode;
+        let set_up = self.preset.set_up();
         let theory = self.beta == Some(Rule::Theory) || self.step == Some(Rule::Theory);
         // η needs no λ_0
         let theorem = theory.then(|| self.theorem(log, lambda_0.unwrap_or(1.0))).transpose()?;
@@ -337,24 +201,21 @@ impl Recipe {
             (Some(Rule::Fixed(eta)), _) => Optimiser::Sgd { schedule: Schedule::Constant(eta) },
             _ => Optimiser::Adam { lr: self.lr.unwrap_or(1e-3), l2: 1e-4, towards: Towards::Zero },
         };
-        let covariance = self.covariance.unwrap_or(if released { Covariance::PerAction } else { Covariance::Diagonal });
+        let covariance = self.covariance.unwrap_or(set_up.covariance);
         let config = match self.algorithm {
             Algorithm::Neuralcb | Algorithm::NeuralGreedy => ModelConfig::Neural(NeuralConfig {
                 net: self.net(),
                 optimiser,
-                mode: match self.mode.unwrap_or(Mode::S) {
-                    Mode::S => model::Mode::Single,
-                    Mode::B => model::Mode::Batch { steps: 100, batch: 50 },
-                },
+                mode: self.mode.unwrap_or(Mode::S).of_model(),
                 lambda,
                 covariance,
-                order: if released { UpdateOrder::AfterStep } else { UpdateOrder::BeforeStep },
+                order: set_up.order,
             }),
             Algorithm::NeuralLinLcb | Algorithm::NeuralLinGreedy => ModelConfig::NeuralLinear(NeuralLinearConfig {
                 net: self.net(),
                 lambda,
                 covariance,
-                scale_features: released,
+                scale_features: set_up.scale_features,
             }),
             Algorithm::LinLcb | Algorithm::LinGreedy => {
                 ModelConfig::Linear(LinearConfig { lambda, ..LinearConfig::default() })
@@ -372,7 +233,7 @@ impl Recipe {
                 let usual = KernelConfig::default();
                 ModelConfig::Kernel(KernelConfig {
                     sigma: self.sigma.unwrap_or(usual.sigma),
-                    lambda: self.lambda.unwrap_or(if released { 1e-6 } else { LAMBDA }),
+                    lambda: self.lambda.or(set_up.kernel_lambda).unwrap_or(LAMBDA),
                     max_samples: self.max_samples.unwrap_or(usual.max_samples),
                     ..usual
                 })
@@ -463,14 +324,6 @@ impl Recipe {
 
     /// The network: the one given, or the preset's.
     pub fn net(&self) -> NetConfig {
-        if let Some(net) = &self.net {
-            return net.clone();
-        }
-        let plain = NetConfig { depth: 3, output_scale: OutputScale::One, init: Init::Uniform, ..NetConfig::default() };
-        match self.preset {
-            Preset::Practical => NetConfig { width: 128, ..plain },
-            Preset::Paper => NetConfig::default(),
-            Preset::ReleasedCode => NetConfig { biases: true, ..plain },
-        }
+        self.net.clone().unwrap_or_else(|| self.preset.set_up().net)
     }
 }

@@ -1,7 +1,7 @@
 //! Passes, penalty and size of a network, chosen by the loss on held-out rounds.
 //!
-//! The likelihood of held-out rounds judges capacity far better than any off-policy estimate: it uses every round, not only
-//! those in which policy and log agree. Between objectives it says nothing.
+//! The likelihood of held-out rounds judges capacity far better than any off-policy estimate: it uses every round, not
+//! only those in which policy and log agree. Between objectives it says nothing.
 //!
 //! A random fifth is held out; on short logs this is done several times. Costs as much as ten to twenty members.
 
@@ -91,8 +91,8 @@ impl Capacity {
     }
 }
 
-/// The best of the grid. Large networks are tried only where a long schedule is the best for a small one: where it is not,
-/// they learn the noise.
+/// The best of the grid. Large networks are tried only where a long schedule is the best for a small one: where it is
+/// not, they learn the noise.
 pub(super) fn choose(
     config: &TrunkConfig,
     log: &LoggedData,

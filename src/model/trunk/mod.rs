@@ -1,11 +1,11 @@
 //! Learners on a shared trunk: `choice`, `regression`, the clones and their kin.
 //!
-//! One network reads the context; output k of it is z_k, the number of action k. Where every action has its own vector one
-//! output is taken of each ([`network`]). What z is trained for is the [`Objective`]; [`objective`] has the losses.
+//! One network reads the context; output k of it is z_k, the number of action k. Where every action has its own vector
+//! one output is taken of each ([`network`]). What z is trained for is the [`Objective`]; [`objective`] has the losses.
 //!
-//! Several passes over the rounds in batches, Adam with a step that falls linearly to zero. Passes, penalty and size are
-//! chosen by the loss on held-out rounds of the same log ([`capacity`]). Some members are trained alike, from other initial
-//! weights and in another order:
+//! Several passes over the rounds in batches, Adam with a step that falls linearly to zero. Passes, penalty and size
+//! are chosen by the loss on held-out rounds of the same log ([`capacity`]). Some members are trained alike, from other
+//! initial weights and in another order:
 //!
 //! ```text
 //! mean(x, a)  = 1/M Σ_i f_i(x, a)          f_i: what member i says, in units of the reward
@@ -123,8 +123,8 @@ impl Default for TrunkConfig {
 const MOST_MEMBERS: usize = 1000;
 
 impl TrunkConfig {
-    /// VIPeR (Nguyen-Tang & Arora, ICLR 2023): the least of M networks, each fitted by squared loss to rewards with noise
-    /// and pulled towards its own initial weights.
+    /// VIPeR (Nguyen-Tang & Arora, ICLR 2023): the least of M networks, each fitted by squared loss to rewards with
+    /// noise and pulled towards its own initial weights.
     pub fn viper() -> TrunkConfig {
         TrunkConfig {
             objective: Objective::Regression,

@@ -1,8 +1,8 @@
 //! A network over the rounds of a log: one number z for every eligible pair of a round.
 //!
-//! With one context per round it is a shared trunk with an output per action; where every action has its own vector, one
-//! output is taken of each. It is trained on batches of rounds with any loss that is given by its slopes at the z of a
-//! round, with Adam, whose step falls linearly to zero.
+//! With one context per round it is a shared trunk with an output per action; where every action has its own vector,
+//! one output is taken of each. It is trained on batches of rounds with any loss that is given by its slopes at the z
+//! of a round, with Adam, whose step falls linearly to zero.
 //!
 //! A pass over n rounds costs O(n·(d·m + m·K)), or O(n·K·d·m) where every action has its own vector.
 

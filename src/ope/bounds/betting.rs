@@ -1,26 +1,28 @@
-//! A lower bound by betting, for n known beforehand (Waudby-Smith & Ramdas, "Estimating means of bounded random variables by
-//! betting", JRSS B 2024; for importance weights Karampatziakis, Mineiro & Ramdas, "Off-policy Confidence Sequences", ICML
-//! 2021). It needs no upper bound of the weights.
+//! A lower bound by betting, for n known beforehand (Waudby-Smith & Ramdas, "Estimating means of bounded random
+//! variables by betting", JRSS B 2024; for importance weights Karampatziakis, Mineiro & Ramdas, "Off-policy Confidence
+//! Sequences", ICML 2021). It needs no upper bound of the weights.
 //!
-//! **Theorem.** Let X_1, …, X_n ≥ 0 with E\[X_t | past\] = m, and let each λ_t > 0 be a function of the rounds before t. With
-//! probability 1 − δ the mean m is at least the least m' whose wealth is at most 1/δ:
+//! **Theorem.** Let X_1, …, X_n ≥ 0 with E\[X_t | past\] = m, and let each λ_t > 0 be a function of the rounds before
+//! t. With probability 1 − δ the mean m is at least the least m' whose wealth is at most 1/δ:
 //!
 //! K(m') = Π_t (1 + λ_t X_t) / (1 + λ_t m')
 //!
-//! *Key step.* K(m) is a martingale that starts at 1 and is never negative: a gambler who stakes the share f_t = λ_t m/(1 + λ_t m)
-//! of all he has on a fair coin that pays X_t/m. By Markov's inequality he has more than 1/δ with probability ≤ δ. K falls as
-//! m' grows, so what is ruled out is all that lies below one number, which halving finds.
+//! *Key step.* K(m) is a martingale that starts at 1 and is never negative: a gambler who stakes the share f_t = λ_t
+//! m/(1 + λ_t m) of all he has on a fair coin that pays X_t/m. By Markov's inequality he has more than 1/δ with
+//! probability ≤ δ. K falls as m' grows, so what is ruled out is all that lies below one number, which halving finds.
 //!
-//! With one λ for all rounds this is logarithmic smoothing. Here λ_t is what would have earned most in the rounds so far if n
-//! such rounds came: to second order ln K(m') = b (ΣX − n m') − ½ b² Σ(X − m')² with b = λ/(1 + λ m'), which reaches a threshold ℓ
-//! at the largest m' for b = √(2ℓ / n σ²). So b_t takes the running variance, starting from [`PRIOR`] rounds of
-//! variance [`VARIANCE`], with f_t ≤ ½; ℓ = [`LOG`] whatever δ is, so that bounds at different confidences come from one wealth
-//! and are nested. Asymptotically the radius is √(2 σ² ln(1/δ) / n).
+//! With one λ for all rounds this is logarithmic smoothing. Here λ_t is what would have earned most in the rounds so
+//! far if n such rounds came: to second order ln K(m') = b (ΣX − n m') − ½ b² Σ(X − m')² with b = λ/(1 + λ m'), which
+//! reaches a threshold ℓ at the largest m' for b = √(2ℓ / n σ²). So b_t takes the running variance, starting from
+//! [`PRIOR`] rounds of variance [`VARIANCE`], with f_t ≤ ½; ℓ = [`LOG`] whatever δ is, so that bounds at different
+//! confidences come from one wealth and are nested. Asymptotically the radius is √(2 σ² ln(1/δ) / n).
 //!
-//! Two wealths in the same m' may be averaged: where there is a least propensity, that of either form of [`Outcomes`] has half.
+//! Two wealths in the same m' may be averaged: where there is a least propensity, that of either form of [`Outcomes`]
+//! has half.
 //!
-//! *Takes for granted:* X ≥ 0, and that its mean is m given any past. Weights may be unbounded and the log adaptive; but where m
-//! itself changes with the past (the value of a log's own policy that learns), use [`mixture`](super::mixture).
+//! *Takes for granted:* X ≥ 0, and that its mean is m given any past. Weights may be unbounded and the log adaptive;
+//! but where m itself changes with the past (the value of a log's own policy that learns), use
+//! [`mixture`](super::mixture).
 //!
 //! [`Outcomes`]: super::outcomes::Outcomes
 
@@ -74,7 +76,8 @@ impl Wealth {
     }
 }
 
-/// A lower bound of the mean of X − s in [−min(s, 1), 1] that errs with probability e^−`log`, from wealths of the same statement.
+/// A lower bound of the mean of X − s in [−min(s, 1), 1] that errs with probability e^−`log`, from wealths of the same
+/// statement.
 pub(crate) fn lower_mean(wealths: &[Wealth], log: f64) -> f64 {
     let average = |mean: f64| log_mean_exp(wealths.iter().map(|wealth| wealth.log(mean)));
     least_not_ruled_out(if wealths[0].shift > 0.0 { -1.0 } else { 0.0 }, |mean| average(mean) > log)

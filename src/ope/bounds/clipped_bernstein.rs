@@ -1,16 +1,17 @@
 //! The empirical Bernstein inequality on outcomes that are cut (Maurer & Pontil, "Empirical Bernstein Bounds and
 //! Sample Variance Penalization", COLT 2009, Theorem 4; clipping as in Thomas, Theocharous & Ghavamzadeh, AAAI 2015).
 //!
-//! **Theorem.** Let X_1, …, X_n ≥ 0 be independent with the mean m, and M > 0 and δ ∈ (0, 1) given before the rounds. With
-//! Y_t = min(X_t, M), their mean Ȳ and their sample variance S², with probability 1 − δ
+//! **Theorem.** Let X_1, …, X_n ≥ 0 be independent with the mean m, and M > 0 and δ ∈ (0, 1) given before the rounds.
+//! With Y_t = min(X_t, M), their mean Ȳ and their sample variance S², with probability 1 − δ
 //!
 //! m ≥ E\[Y\] ≥ Ȳ − √(2 S² ln(2/δ) / n) − 7 M ln(2/δ) / (3 (n − 1))
 //!
-//! *Key step.* Cutting numbers that are never negative from above can only lower their mean, so a lower bound of E\[Y\] is one of m;
-//! and Y lies in \[0, M\], for which Maurer and Pontil's inequality is made. X = w r' with r' ≤ 1 is cut later than the weights
-//! would be: min(w r', M) ≥ min(w, M) r'.
+//! *Key step.* Cutting numbers that are never negative from above can only lower their mean, so a lower bound of E\[Y\]
+//! is one of m; and Y lies in \[0, M\], for which Maurer and Pontil's inequality is made. X = w r' with r' ≤ 1 is cut
+//! later than the weights would be: min(w r', M) ≥ min(w, M) r'.
 //!
-//! *Takes for granted:* independent rounds. A log that was collected adaptively is refused. The default is M = ½√n (at least 2).
+//! *Takes for granted:* independent rounds. A log that was collected adaptively is refused. The default is M = ½√n (at
+//! least 2).
 
 /// M of the default.
 pub(crate) fn default_clip(n: usize) -> f64 {

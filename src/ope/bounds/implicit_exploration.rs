@@ -1,16 +1,18 @@
-//! Implicit exploration (Gabbianelli, Neu & Papini, "Importance-Weighted Offline Learning Done Right", ALT 2024, after Neu 2015).
+//! Implicit exploration (Gabbianelli, Neu & Papini, "Importance-Weighted Offline Learning Done Right", ALT 2024, after
+//! Neu 2015).
 //!
-//! The estimate adds γ to the propensity: V̂ = (1/n) Σ π(a_t|x_t) r_t / (μ(a_t|x_t) + γ). For a policy that plays one action
-//! that is w r / (1 + γ w).
+//! The estimate adds γ to the propensity: V̂ = (1/n) Σ π(a_t|x_t) r_t / (μ(a_t|x_t) + γ). For a policy that plays one
+//! action that is w r / (1 + γ w).
 //!
-//! **Theorem.** Let X_1, …, X_n ≥ 0 with E\[X_t | past\] = m_t, γ > 0 and δ ∈ (0, 1) be given before the rounds. With probability
-//! 1 − δ the mean m̄ of the m_t satisfies
+//! **Theorem.** Let X_1, …, X_n ≥ 0 with E\[X_t | past\] = m_t, γ > 0 and δ ∈ (0, 1) be given before the rounds. With
+//! probability 1 − δ the mean m̄ of the m_t satisfies
 //!
 //! m̄ ≥ (exp(2γ IX − ln(1/δ)/n) − 1) / 2γ ≥ IX − ln(1/δ) / (2γ n),  IX = (1/n) Σ_t X_t / (1 + γ X_t)
 //!
-//! *Key step.* z / (1 + z/2) ≤ ln(1 + z) for z ≥ 0. With z = 2γ X this gives 2γ X / (1 + γ X) ≤ ln(1 + 2γ X), so that the bound
-//! of logarithmic smoothing with λ = 2γ holds for it as well, and is never below it. With r ∈ \[0, 1\] and X = w r the summand is at
-//! least w r / (1 + γ w), and this at least π r / (μ + γ): the bound here is at least the published one (the second of the two).
+//! *Key step.* z / (1 + z/2) ≤ ln(1 + z) for z ≥ 0. With z = 2γ X this gives 2γ X / (1 + γ X) ≤ ln(1 + 2γ X), so that
+//! the bound of logarithmic smoothing with λ = 2γ holds for it as well, and is never below it. With r ∈ \[0, 1\] and
+//! X = w r the summand is at least w r / (1 + γ w), and this at least π r / (μ + γ): the bound here is at least the
+//! published one (the second of the two).
 //!
 //! *Takes for granted:* as logarithmic smoothing. The default is γ = 1/(2√n), the λ of the default there.
 

@@ -1,19 +1,20 @@
-//! Logarithmic smoothing (Sakhi, Aouali, Alquier & Chopin, "Logarithmic Smoothing for Pessimistic Off-Policy Evaluation,
-//! Selection and Learning", NeurIPS 2024).
+//! Logarithmic smoothing (Sakhi, Aouali, Alquier & Chopin, "Logarithmic Smoothing for Pessimistic Off-Policy
+//! Evaluation, Selection and Learning", NeurIPS 2024).
 //!
-//! **Theorem.** Let X_1, …, X_n ≥ 0 with E\[X_t | past\] = m_t, λ > 0 and δ ∈ (0, 1) be given before the rounds. With probability
-//! 1 − δ the mean m̄ of the m_t satisfies
+//! **Theorem.** Let X_1, …, X_n ≥ 0 with E\[X_t | past\] = m_t, λ > 0 and δ ∈ (0, 1) be given before the rounds. With
+//! probability 1 − δ the mean m̄ of the m_t satisfies
 //!
 //! m̄ ≥ (exp(λ LS − ln(1/δ)/n) − 1) / λ,  LS = (1/n) Σ_t ln(1 + λ X_t) / λ
 //!
-//! *Key step.* E\[1 + λ X_t | past\] = 1 + λ m_t, so Π (1 + λ X_t) / (1 + λ m_t) is a martingale that starts at 1: by Markov's
-//! inequality it exceeds 1/δ with probability ≤ δ. The logarithm is concave, so Σ ln(1 + λ m_t) ≤ n ln(1 + λ m̄); solved for m̄
-//! that is the bound.
+//! *Key step.* E\[1 + λ X_t | past\] = 1 + λ m_t, so Π (1 + λ X_t) / (1 + λ m_t) is a martingale that starts at 1: by
+//! Markov's inequality it exceeds 1/δ with probability ≤ δ. The logarithm is concave, so Σ ln(1 + λ m_t) ≤ n ln(1 + λ
+//! m̄); solved for m̄ that is the bound.
 //!
-//! *Takes for granted:* X ≥ 0, and that the mean of X given the past is what is asked about. No bound from above, no finite
-//! variance, no independence: a log that was collected adaptively will do.
+//! *Takes for granted:* X ≥ 0, and that the mean of X given the past is what is asked about. No bound from above, no
+//! finite variance, no independence: a log that was collected adaptively will do.
 //!
-//! The paper's λ for a log of n rounds is 1/√n, the default. Costs there are −w r, and its bound is this one in other letters.
+//! The paper's λ for a log of n rounds is 1/√n, the default. Costs there are −w r, and its bound is this one in other
+//! letters.
 
 /// The paper's λ.
 pub(crate) fn default_lambda(n: usize) -> f64 {

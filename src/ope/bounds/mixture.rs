@@ -2,22 +2,22 @@
 //! Ramdas, ICML 2021; mixtures as in Waudby-Smith, Wu, Ramdas, Karampatziakis & Mineiro, "Anytime-valid off-policy
 //! inference for contextual bandits", 2022).
 //!
-//! **Theorem.** Let X_1, X_2, … ≥ 0 with E\[X_t | past\] = m_t, whose mean over the first n rounds is m̄_n. For a fixed list of
-//! λ_1, …, λ_J > 0, with probability 1 − δ it holds for all n at once that
+//! **Theorem.** Let X_1, X_2, … ≥ 0 with E\[X_t | past\] = m_t, whose mean over the first n rounds is m̄_n. For a fixed
+//! list of λ_1, …, λ_J > 0, with probability 1 − δ it holds for all n at once that
 //!
 //! K_n(m̄_n) = (1/J) Σ_j Π_{t≤n} (1 + λ_j X_t) / (1 + λ_j m̄_n) ≤ 1/δ
 //!
-//! *Key step.* For each λ the product with m_t in the place of m̄ is a martingale (logarithmic smoothing), so their average is
-//! one; by Ville's inequality it ever exceeds 1/δ with probability ≤ δ. The logarithm is concave, so m̄ in the place of the m_t
-//! only makes it smaller.
+//! *Key step.* For each λ the product with m_t in the place of m̄ is a martingale (logarithmic smoothing), so their
+//! average is one; by Ville's inequality it ever exceeds 1/δ with probability ≤ δ. The logarithm is concave, so m̄ in
+//! the place of the m_t only makes it smaller.
 //!
-//! λ_j = 4/2^j, j = 0 … 19 covers variances and numbers of rounds from few to millions. It pays ln J less what neighbours
-//! earn: a radius about a third larger than [`betting`](super::betting) at one n.
+//! λ_j = 4/2^j, j = 0 … 19 covers variances and numbers of rounds from few to millions. It pays ln J less what
+//! neighbours earn: a radius about a third larger than [`betting`](super::betting) at one n.
 //!
 //! The state is the sums Σ_t ln(1 + λ_j X_t) and n: a log may be read in blocks, and go on tomorrow.
 //!
-//! *Takes for granted:* X ≥ 0. Weights may be unbounded, the log adaptive and its policy learning: then the mean of the m_t is
-//! bounded.
+//! *Takes for granted:* X ≥ 0. Weights may be unbounded, the log adaptive and its policy learning: then the mean of the
+//! m_t is bounded.
 
 use super::betting::{least_not_ruled_out, log_mean_exp};
 

@@ -1,4 +1,5 @@
-//! Lower bounds that hold for every n: of a policy's value, and of how much better it is than the log's policy or another.
+//! Lower bounds that hold for every n: of a policy's value, and of how much better it is than the log's policy or
+//! another.
 //!
 //! Every statement is the mean of numbers that are never negative (`outcomes.rs`), and every method bounds such a mean:
 //!
@@ -7,11 +8,11 @@
 //! | `betting` | `betting.rs` | may depend on the past; mean constant | the n that was there | everywhere |
 //! | `mixture` | `mixture.rs` | may depend on the past | all n at once | logs grow, or their policy learned |
 //! | `log-smoothing` | `log_smoothing.rs` | may depend on the past | the n that was there | its λ fits |
-//! | `implicit-exploration` | `implicit_exploration.rs` | may depend on the past | the n that was there | weights are small |
+//! | `implicit-exploration` | `implicit_exploration.rs` | may depend on the past | the n that was there | w is small |
 //! | `clipped-bernstein` | `clipped_bernstein.rs` | independent | the n that was there | n is large |
 //!
-//! All take the rewards' range and known propensities for granted; [`Assumptions`] says what else. None needs a bound of the
-//! weights. Given a `least_propensity`, `betting` and `mixture` use it as well, which makes them tighter.
+//! All take the rewards' range and known propensities for granted; [`Assumptions`] says what else. None needs a bound
+//! of the weights. Given a `least_propensity`, `betting` and `mixture` use it as well, which makes them tighter.
 //!
 //! ```
 //! use neuralcb::ope::{BoundConfig, Paired, Statement, bound};
@@ -297,8 +298,8 @@ mod tests {
 
     fn rounds(n: u32) -> Vec<Paired> {
         let round = |t: u32| {
-            let (reward, apart) = (f64::from(t * 7 % 11) / 5.0 - 1.0, f64::from(u8::from(t % 3 > 0)));
-            let weight = if t % 4 == 0 { 4.0 } else { 0.0 };
+            let (reward, apart) = (f64::from(t * 7 % 11) / 5.0 - 1.0, f64::from(u8::from(!t.is_multiple_of(3))));
+            let weight = if t.is_multiple_of(4) { 4.0 } else { 0.0 };
             Paired { reward, weight, other: if apart == 0.0 { weight } else { 3.0 * f64::from(t % 2) }, apart }
         };
         (0..n).map(round).collect()

@@ -5,22 +5,22 @@
 //!
 //! | statement | X | s | why X ≥ 0, and why its mean says enough |
 //! |---|---|---|---|
-//! | value of π, less a | w r' | 0 | E\[w r'\] is the value where μ can play what π plays, and what it cannot counts as a |
+//! | value of π, less a | w r' | 0 | E\[w r'\] is the value where μ can play what π plays; the rest counts as a |
 //! | π less the log's policy | w r' + (1 − r') | 1 | w r' − r' ≥ −1: its known minimum is the shift |
 //! | π less another policy ρ | (w−u)⁺ r' + (u−w)⁺ (1 − r') + 1 − h | 1 | see below |
 //!
-//! For two policies (w − u) r' has no known minimum, because u has no known maximum. Let h = ½ Σ_a |π(a|x) − ρ(a|x)| be how
-//! far apart they are at x; of two policies that each play one action h is 0 where they agree and 1 where they do not.
-//! Then E\[(u−w)⁺ | x\] ≤ h, so
+//! For two policies (w − u) r' has no known minimum, because u has no known maximum. Let h = ½ Σ_a |π(a|x) − ρ(a|x)| be
+//! how far apart they are at x; of two policies that each play one action h is 0 where they agree and 1 where they do
+//! not. Then E\[(u−w)⁺ | x\] ≤ h, so
 //!
 //! E\[(w − u) r' | x\] = E\[(w−u)⁺ r' + (u−w)⁺ (1 − r') − (u−w)⁺ | x\] ≥ E\[(w−u)⁺ r' + (u−w)⁺ (1 − r') | x\] − h
 //!
-//! with both terms ≥ 0 and h ≤ 1 known from the context alone: no weight needs an upper bound. Where the policies agree X is
-//! exactly its shift and adds no noise. What μ never plays counts as the worst reward for π and as the best for ρ.
+//! with both terms ≥ 0 and h ≤ 1 known from the context alone: no weight needs an upper bound. Where the policies agree
+//! X is exactly its shift and adds no noise. What μ never plays counts as the worst reward for π and as the best for ρ.
 //!
-//! **With a least propensity** p_min that was given, weights are at most M = 1/p_min and E\[w\] = E\[u\] = 1. Then any c_t that
-//! is known before round t may be subtracted from the reward: E\[d (r' − c_t)\] + κ c_t is the same for every c_t, where d
-//! is w, w − 1 or w − u, and κ = 1, 0 or 0. The second form is X = d (r' − c_t) + κ c_t + M, s = M, with
+//! **With a least propensity** p_min that was given, weights are at most M = 1/p_min and E\[w\] = E\[u\] = 1. Then any
+//! c_t that is known before round t may be subtracted from the reward: E\[d (r' − c_t)\] + κ c_t is the same for every
+//! c_t, where d is w, w − 1 or w − u, and κ = 1, 0 or 0. The second form is X = d (r' − c_t) + κ c_t + M, s = M, with
 //! c_t = (½ + Σ_{i<t} d_i² r'_i) / (1 + Σ_{i<t} d_i²), which makes it vary least. d (r' − c) ≥ −M because |d| ≤ M and
 //! |r' − c| ≤ 1.
 

@@ -5,8 +5,8 @@ use super::outcomes::{Known, Outcomes, Paired, Statement};
 use super::{Assumptions, Bound, BoundConfig, BoundMethod, Sums};
 use crate::error::Error;
 
-/// A statement's lower bound after every round of a growing log: with the given confidence it is right after all of them at
-/// once ([`BoundMethod::Mixture`]). Memory does not grow.
+/// A statement's lower bound after every round of a growing log: with the given confidence it is right after all of
+/// them at once ([`BoundMethod::Mixture`]). Memory does not grow.
 ///
 /// ```
 /// use neuralcb::ope::{BoundConfig, BoundSequence, Paired, Statement};
@@ -69,7 +69,8 @@ impl BoundSequence {
         }
     }
 
-    /// A p-value, valid after every round, of the difference being at most 0 (of the value being at most the least reward).
+    /// A p-value, valid after every round, of the difference being at most 0 (of the value being at most the least
+    /// reward).
     pub fn p_value(&self) -> f64 {
         (-evidence(&self.mixtures, 0.0)).exp().min(1.0)
     }
