@@ -13,6 +13,7 @@ fn start(folder: &Path, out: &str) -> Child {
     Command::new(env!("CARGO_BIN_EXE_neuralcb"))
         .current_dir(folder)
         .args(args)
+        .args(["--algorithms", "neuralcb,neural-greedy,neural-lin-lcb,lin-lcb,kern-lcb,clone"])
         .args(["--mode", "S,B", "--lr", "0.001", "--jobs", "2", "--out", out])
         .stdout(Stdio::null())
         .stderr(Stdio::piped())

@@ -60,7 +60,7 @@ fn a_policy_can_be_trained_by_the_theorem_s_schedules() {
     let log = neuralcb(f, &["simulate", "cosine", "--n", "200", "--out", "log.csv"]);
     assert_eq!(log.status.code(), Some(0), "{}", text(&log.stderr));
     let train = |more: &[&str]| neuralcb(f, &[&["train", "log.csv", "--out", "p.safetensors"], more].concat());
-    let output = train(&["--preset", "paper", "--beta", "theory", "--step", "theory"]);
+    let output = train(&["--algorithm", "neuralcb", "--preset", "paper", "--beta", "theory", "--step", "theory"]);
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{said}");
     let beta: f64 = said.split("β ").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap();

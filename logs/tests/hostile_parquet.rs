@@ -91,7 +91,9 @@ fn more_rows_than_the_bytes_can_hold_are_refused() {
         let length = u32::from_le_bytes(bytes[end..end + 4].try_into().unwrap()) + 5;
         let n = more.len();
         more[n - 8..n - 4].copy_from_slice(&length.to_le_bytes());
-        refused += usize::from(refusal(&more).contains("of its length"));
+        // Where it is no number of rows, but one of values or bytes, the file may be read or refused for another reason.
+        let read = reading::read(&more, "parquet");
+        refused += usize::from(read.is_err_and(|e| e.to_string().contains("of its length")));
     }
     assert!(refused > 0);
 }
@@ -111,7 +113,8 @@ fn the_files_that_were_found_are_refused_or_read() {
         ("fuzz-hang.parquet", None),
         ("fuzz-crash.parquet", None),
         ("deep1000.parquet", Some("nested deeper")),
-        ("dict200.parquet", Some("unpack to")),
+        // texts of a dictionary are not copied, so that 100,000 rows that refer to one take 26 MB
+        ("dict200.parquet", None),
     ] {
         let read = reading::read_path(&folder.join(name), &LogOptions::default()).map_err(|e| e.to_string());
         println!("{name}: {read:?}");

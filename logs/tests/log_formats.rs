@@ -196,12 +196,12 @@ fn each_refusal_names_file_line_column_value_and_cure() {
         (
             "a.csv",
             "action,reward,x\nup,1,2\ndown,0,3\nup,1,wide\n",
-            "`a.csv`, line 4: column `x` must be a number, got `wide`: or make it a category by `kinds`",
+            "`a.csv`, line 4: column `x` must be a number, got `wide`: or make it a category by `kinds` (--categories)",
         ),
         (
             "a.csv",
             "action,reward,x\nup,1,2\ndown,0,\nup,1,5\n",
-            "`a.csv`, line 3: column `x` must be a number, got ``: fill it in, or take the mean of the column by `missing = \"mean\"`",
+            "`a.csv`, line 3: column `x` must be a number, got nothing (an empty field, NaN or NA): fill it in, or take the mean of the column by `missing = \"mean\"` (--fill-missing)",
         ),
         (
             "a.csv",
@@ -213,11 +213,15 @@ fn each_refusal_names_file_line_column_value_and_cure() {
             "action,reward,x\nup,1,2\ndown,0\n",
             "`a.csv`, line 3: must be as many fields as the header has, got `2 instead of 3`",
         ),
-        ("a.csv", "action,reward,x\nup,,2\n", "`a.csv`, line 2: column `reward` must be a finite number, got ``"),
+        (
+            "a.csv",
+            "action,reward,x\nup,,2\n",
+            "`a.csv`, line 2: column `reward` must be a finite number, got nothing (an empty field, NaN or NA)",
+        ),
         (
             "a.csv",
             "action,reward,x\n,1,2\n",
-            "`a.csv`, line 2: column `action` must be the name or number of an action, got ``",
+            "`a.csv`, line 2: column `action` must be the name or number of an action, got nothing (an empty field, NaN or NA)",
         ),
         (
             "a.csv",
@@ -237,12 +241,12 @@ fn each_refusal_names_file_line_column_value_and_cure() {
         (
             "a.csv",
             "act,reward,x\nup,1,2\n",
-            "`a.csv` has no column for the action (looked for `action`, `decision`, `decisions`); it has `act`, `reward`, `x`: name the column by `action`",
+            "`a.csv` has no column for the action (looked for `action`, `decision`, `decisions`); it has `act`, `reward`, `x`: name the column by `action` (--action)",
         ),
         (
             "a.csv",
             "action,reward,rewards,x\nup,1,1,2\n",
-            "`a.csv` has two columns for the reward, `reward` and `rewards`: say which by `reward`, and ignore or rename the other",
+            "`a.csv` has two columns for the reward, `reward` and `rewards`: say which by `reward` (--reward), and ignore or rename the other",
         ),
         ("a.csv", "action,reward,x,x\nup,1,2,3\n", "`a.csv` has two columns `x`: rename one"),
         ("a.csv", "", "`a.csv` has no rows"),
@@ -250,7 +254,7 @@ fn each_refusal_names_file_line_column_value_and_cure() {
         (
             "a.log",
             "action,reward,x\n",
-            "cannot tell the format of `a.log` by its ending: name it .csv, .tsv, .jsonl, .ndjson, .json, .dsjson or .parquet (text also with .gz), or say it by `format` (--format)",
+            "cannot tell the format of `a.log` by its ending: name it .csv, .tsv, .jsonl, .ndjson, .json, .dsjson or .parquet (text also with .gz or .zst), or say it by `format` (--format)",
         ),
         (
             "a.csv",
@@ -270,12 +274,12 @@ fn each_refusal_names_file_line_column_value_and_cure() {
         (
             "a.jsonl",
             "{\"action\":1,\"reward\":0,\"x\":1}\n{\"action\":2,\"reward\":0,\"x\":1}\n{\"action\":1,\"reward\":1,\"x\":true}\n",
-            "`a.jsonl`, line 3: column `x` must be a number, got `true`: or make it a category by `kinds`",
+            "`a.jsonl`, line 3: column `x` must be a number, got `true`: or make it a category by `kinds` (--categories)",
         ),
         (
             "a.parquet",
             "no parquet at all",
-            "cannot read `a.parquet` as Parquet: Parquet error: Invalid Parquet file. Corrupt footer",
+            "cannot read `a.parquet` as Parquet: it does not end as Parquet does: it may be cut off",
         ),
     ];
     for (name, text, expected) in cases {

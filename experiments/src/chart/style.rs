@@ -50,13 +50,18 @@ impl Style {
             "tab-greedy" => ("#B89B5E", "#E0CB9A", 1.8, "7 3", DOWN),
             "relu-greedy" => ("#7B3294", "#C48ADB", 1.8, "7 3", SQUARE),
             "neural-retrain" => ("#8B1A1A", "#E58080", 1.8, "", TIMES),
+            "auto" => ("#111111", "#F4F4F4", 2.6, "", DIAMOND),
+            "choice" => ("#B3123C", "#FF6B8F", 2.2, "", SQUARE),
+            "regression" => ("#6A5ACD", "#A79BF2", 1.8, "", CIRCLE),
+            "viper" => ("#00778A", "#4FC6D8", 1.8, "", DOWN),
             "uniform" => ("#777777", "#9A9A9A", 1.2, "6 4", ""),
             "constant" => ("#777777", "#9A9A9A", 1.2, "10 3 2 3", ""),
             "behaviour" => ("#777777", "#9A9A9A", 1.4, "1.5 3", ""),
             "clone" => ("#333333", "#D0D0D0", 1.5, "4 2", TIMES),
+            "clone-rewarded" => ("#333333", "#D0D0D0", 1.5, "1.5 2", PLUS),
             _ => ("#000000", "#FFFFFF", 1.8, "3 2", CIRCLE),
         };
-        let reference = matches!(algorithm, "uniform" | "constant" | "behaviour" | "clone");
+        let reference = matches!(algorithm, "uniform" | "constant" | "behaviour" | "clone" | "clone-rewarded");
         Style { colour, dark, width, dash, marker, hollow: false, reference }
     }
 

@@ -113,7 +113,10 @@ fn hex(sum: impl AsRef<[u8]>) -> String {
 
 /// Whether the file's bytes are those that were summed.
 fn is_whole(bytes: &[u8], sum: &str) -> bool {
-    let Some(at) = find(bytes, sum).filter(|_| sum.len() == NO_SUM.len()) else { return false };
+    if sum.len() != NO_SUM.len() {
+        return false;
+    }
+    let Some(at) = find(bytes, sum) else { return false };
     let mut digest = Sha256::new();
     digest.update(&bytes[..at]);
     digest.update(NO_SUM);

@@ -142,7 +142,7 @@ impl Stats {
     pub fn reward(&self, event: &str, at: u64, value: f64) -> Option<u64> {
         let mut state = self.state();
         state.rewards += 1;
-        if let Some(recent) = state.recent.iter_mut().find(|recent| recent.watched.event == event) {
+        if let Some(recent) = state.recent.iter_mut().rev().find(|recent| recent.watched.event == event) {
             recent.reward.get_or_insert(value);
         }
         let watched = state.waiting.remove(event)?;
