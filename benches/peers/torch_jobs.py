@@ -61,19 +61,19 @@ class Network:
         return f, dict(zip(parts, torch.autograd.grad(f, list(parts.values()))))
 
     @torch.no_grad()
-    def grow(self, block, g):
+    def grow(self, block, gradients):
         """Λ += g²/m."""
-        for name, g in g.items():
+        for name, g in gradients.items():
             lam = self.lam["w1"][block] if name == "w1" else self.lam[name]
             lam.addcmul_(g, g, value=1 / self.w["out"].shape[-1])
 
     def round_s(self, x, block, output, reward):
         """One backward pass serves Λ and the step: ∇½(f − r)² = (f − r)∇f."""
-        f, g = self.gradient(x, block, output)
-        self.grow(block, g)
+        f, gradients = self.gradient(x, block, output)
+        self.grow(block, gradients)
         error = f.item() - reward
-        self.w["w1"].grad[block] = error * g.pop("w1")
-        for name, g in g.items():
+        self.w["w1"].grad[block] = error * gradients.pop("w1")
+        for name, g in gradients.items():
             self.w[name].grad = error * g
         self.adam.step()
         self.w["w1"].grad[block].zero_()
