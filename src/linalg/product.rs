@@ -7,7 +7,7 @@
 //! A block of sums is kept in registers. Every result is one sum in the order of the inputs (or rows).
 
 use super::scalar::Scalar;
-use super::vectors::{LANES, Tile, madd, scale_add, splat};
+use super::vectors::{LANES, ROWS, Tile, madd, scale_add, splat};
 
 /// Runs `$body` for blocks of `$n` outputs from `$at` to `$end`, with as many as the list allows at a time.
 macro_rules! blocks {
@@ -56,12 +56,13 @@ pub(crate) fn tiles_transposed<T: Scalar>(x: &[Tile<T>], w: &[T], ld: usize, z: 
     });
 }
 
-/// z (rows × ld) = x (rows × n_in)·w.
+/// z (rows × ld) = x (rows × n_in)·w. Where there are few rows, reading w takes longer than multiplying: up to six rows
+/// meet it at once.
 #[inline(always)]
 pub(crate) fn rows<T: Scalar>(x: &[T], n_in: usize, w: &[T], ld: usize, z: &mut [T]) {
     let n = z.len() / ld;
     blocks!(ld / LANES, |column, C in [2 1]| {
-        blocks!(n, |row, R in [6 4 2 1]| {
+        blocks!(n, |row, R in [6 5 4 3 2 1]| {
             let mut own = [&x[..0]; R];
             for r in 0..R {
                 own[r] = &x[(row + r) * n_in..][..n_in];
@@ -191,7 +192,7 @@ pub(crate) fn sparse_rows<T: Scalar>(noted: &NonZero, x: &[T], n_in: usize, w: &
 #[inline(always)]
 pub(crate) fn to_tiles<T: Scalar>(rows: &[T], stride: usize, tiles: &mut [Tile<T>]) {
     let last = rows.len() / stride - 1;
-    let mut own = [rows; super::vectors::ROWS];
+    let mut own = [rows; ROWS];
     for (r, own) in own.iter_mut().enumerate() {
         *own = &rows[r.min(last) * stride..][..tiles.len()];
     }
@@ -205,8 +206,20 @@ pub(crate) fn to_tiles<T: Scalar>(rows: &[T], stride: usize, tiles: &mut [Tile<T
 /// As many rows (`stride` numbers each) as there is room for, out of tiles.
 #[inline(always)]
 pub(crate) fn from_tiles<T: Scalar>(tiles: &[Tile<T>], rows: &mut [T], stride: usize) {
+    let (eights, rest) = tiles.as_chunks::<LANES>();
+    for (at, eight) in eights.iter().enumerate() {
+        let mut own = [[T::ZERO; LANES]; ROWS];
+        for r in 0..ROWS {
+            for j in 0..LANES {
+                own[r][j] = eight[j][r];
+            }
+        }
+        for (row, own) in rows.chunks_exact_mut(stride).zip(&own) {
+            row[at * LANES..][..LANES].copy_from_slice(own);
+        }
+    }
     for (r, row) in rows.chunks_exact_mut(stride).enumerate() {
-        for (to, tile) in row.iter_mut().zip(tiles) {
+        for (to, tile) in row[eights.len() * LANES..].iter_mut().zip(rest) {
             *to = tile[r];
         }
     }
@@ -215,7 +228,7 @@ pub(crate) fn from_tiles<T: Scalar>(tiles: &[Tile<T>], rows: &mut [T], stride: u
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::linalg::vectors::{Job, ROWS, dispatch};
+    use crate::linalg::vectors::{Job, dispatch};
     use proptest::prelude::*;
 
     /// Every product of the same numbers, as rows × outputs (or inputs × outputs).

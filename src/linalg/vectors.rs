@@ -172,10 +172,11 @@ pub(crate) fn scale_add<T: Scalar, const N: usize>(a: T, b: &[T; N], mut c: [T; 
     c
 }
 
-/// The sum over the lanes, by halves.
+/// The sum over the lanes, by halves. The array goes through memory: the compiler would otherwise cut the loop before it
+/// into the halves that are added here, and take two numbers at a time.
 #[inline(always)]
-pub(crate) fn total<T: Scalar, const N: usize>(mut a: [T; N]) -> T {
-    let mut n = N;
+pub(crate) fn total<T: Scalar, const N: usize>(a: [T; N]) -> T {
+    let (mut a, mut n) = (std::hint::black_box(a), N);
     while n > 1 {
         n /= 2;
         for i in 0..n {
@@ -183,6 +184,30 @@ pub(crate) fn total<T: Scalar, const N: usize>(mut a: [T; N]) -> T {
         }
     }
     a[0]
+}
+
+/// The sum of any numbers.
+#[inline(always)]
+pub(crate) fn sum<T: Scalar>(v: &[T]) -> T {
+    let (whole, rest) = v.as_chunks::<LANES>();
+    let mut sums = [T::ZERO; LANES];
+    for v in whole {
+        sums = add(sums, *v);
+    }
+    rest.iter().fold(total(sums), |sum, v| sum + *v)
+}
+
+/// The largest of some numbers and `least`.
+#[inline(always)]
+pub(crate) fn largest<T: Scalar>(v: &[T], least: T) -> T {
+    let (whole, rest) = v.as_chunks::<LANES>();
+    let mut tops = [least; LANES];
+    for v in whole {
+        for l in 0..LANES {
+            tops[l] = if v[l] > tops[l] { v[l] } else { tops[l] };
+        }
+    }
+    tops.iter().chain(rest).fold(least, |top, v| if *v > top { *v } else { top })
 }
 
 /// Σ a·b of slices in whole vectors.

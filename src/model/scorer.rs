@@ -101,7 +101,7 @@ impl<T: Number> RewardModel for Scorer<T> {
             }
         };
         // on a shared trunk one pass of sixteen contexts serves all actions
-        let shared = net.n_outputs() > 1 && !inverse.by_action;
+        let shared = net.outputs_share_a_pass() && !inverse.by_action;
         let at_once = if shared { ROWS } else { rounds.len().max(1) };
         let (mut work, first_pair) = (Work::new(net), contexts.first_pair(rounds.start));
         for start in rounds.clone().step_by(at_once) {

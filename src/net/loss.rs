@@ -3,6 +3,7 @@
 //! Every row or round has a weight; weights of a batch that sum to 1 make a mean.
 
 use crate::linalg::scalar::Scalar;
+use crate::linalg::vectors::{Job, largest, sum};
 
 /// ½(f − y)²: the slope is f − y.
 #[inline(always)]
@@ -15,12 +16,40 @@ pub(crate) fn squared<T: Scalar>(f: &[T], y: &[T], weights: &[T], slopes: &mut [
 /// z becomes its soft-max q_a = exp z_a / Σ_k exp z_k.
 #[inline(always)]
 pub(crate) fn soft_max<T: Scalar>(z: &mut [T]) {
-    let largest = z.iter().copied().fold(z[0], |a, b| if b > a { b } else { a });
-    let mut sum = T::ZERO;
-    for z in z.iter_mut() {
-        *z = (*z - largest).exp();
-        sum += *z;
-    }
-    let inverse = T::ONE / sum;
+    let top = largest(z, z[0]);
+    exp_shares(z, top, T::ZERO);
+}
+
+/// As [`soft_max`] beside an option that has z = 0: q_a = exp z_a / (1 + Σ_k exp z_k).
+#[inline(always)]
+pub(crate) fn soft_max_beside_zero<T: Scalar>(z: &mut [T]) {
+    let top = largest(z, T::ZERO);
+    exp_shares(z, top, (-top).exp());
+}
+
+/// exp(z_a − top) / (more + Σ_k exp(z_k − top)). The sum comes after the powers, so that these are made in whole vectors.
+#[inline(always)]
+fn exp_shares<T: Scalar>(z: &mut [T], top: T, more: T) {
+    z.iter_mut().for_each(|z| *z = (*z - top).exp());
+    let inverse = T::ONE / (more + sum(z));
     z.iter_mut().for_each(|z| *z = *z * inverse);
+}
+
+/// [`soft_max`] of stretches of z, of these sizes.
+pub(crate) struct SoftMax<'a, T, I> {
+    pub(crate) z: &'a mut [T],
+    pub(crate) sizes: I,
+}
+
+impl<T: Scalar, I: Iterator<Item = usize>> Job for SoftMax<'_, T, I> {
+    type Output = ();
+
+    #[inline(always)]
+    fn call(self) {
+        let mut from = 0;
+        for n in self.sizes {
+            soft_max(&mut self.z[from..from + n]);
+            from += n;
+        }
+    }
 }

@@ -20,7 +20,7 @@ use super::{Net, Params};
 use crate::archive::Archive;
 use crate::error::{Error, not_negative, positive};
 use crate::linalg::scalar::Scalar;
-use crate::linalg::vectors::{add, div, lanes, lanes_mut, madd, map, mul, one_by_one, splat, sub};
+use crate::linalg::vectors::{LANES, add, div, lanes_mut, madd, map, mul, one_by_one, splat, sub};
 
 const BETA1: f64 = 0.9;
 const BETA2: f64 = 0.999;
@@ -272,21 +272,38 @@ fn sgd<T: Scalar>(w: &mut [T], initial: &[T], grad: &[T], eta: T, pull: T) {
     }
 }
 
-/// Adam's formula, with the penalty towards W⁽⁰⁾ (`TOWARDS`), or 0.
+/// Adam's formula, with the penalty towards W⁽⁰⁾ (`TOWARDS`), or 0. Sixteen numbers at a time, then what is left.
 #[inline(always)]
 fn adam<T: Scalar, const TOWARDS: bool>(
     w: &mut [T],
     initial: &[T],
     (first, second): (&mut [T], &mut [T]),
     grad: &[T],
+    scalars: [T; 3],
+) {
+    let at = w.len() - w.len() % (2 * LANES);
+    let (initial, rest) = initial.split_at(if TOWARDS { at } else { 0 });
+    let ((w, w_rest), (grad, grad_rest)) = (w.split_at_mut(at), grad.split_at(at));
+    let ((first, first_rest), (second, second_rest)) = (first.split_at_mut(at), second.split_at_mut(at));
+    adam_by::<T, TOWARDS, { 2 * LANES }>(w, initial, [first, second], grad, scalars);
+    adam_by::<T, TOWARDS, LANES>(w_rest, rest, [first_rest, second_rest], grad_rest, scalars);
+}
+
+/// [`adam`], N numbers at a time.
+#[inline(always)]
+fn adam_by<T: Scalar, const TOWARDS: bool, const N: usize>(
+    w: &mut [T],
+    initial: &[T],
+    [first, second]: [&mut [T]; 2],
+    grad: &[T],
     [step, eps, l2]: [T; 3],
 ) {
-    let (beta1, beta2) = (splat(T::of(BETA1)), splat(T::of(BETA2)));
+    let (beta1, beta2) = (splat::<T, N>(T::of(BETA1)), splat(T::of(BETA2)));
     let (step, eps, l2) = (splat(step), splat(eps), splat(l2));
-    let (w, grad, initial) = (lanes_mut(w), lanes(grad), lanes(initial));
+    let (w, grad, initial) = (w.as_chunks_mut::<N>().0, grad.as_chunks().0, initial.as_chunks().0);
     let n = w.len();
-    let (first, second, grad) = (&mut lanes_mut(first)[..n], &mut lanes_mut(second)[..n], &grad[..n]);
-    let initial = &initial[..if TOWARDS { n } else { 0 }];
+    let (first, second) = (&mut first.as_chunks_mut().0[..n], &mut second.as_chunks_mut().0[..n]);
+    let (grad, initial) = (&grad[..n], &initial[..if TOWARDS { n } else { 0 }]);
     one_by_one!(i in 0..n => {
         let away = if TOWARDS { sub(w[i], initial[i]) } else { w[i] };
         let g = madd(l2, away, grad[i]);

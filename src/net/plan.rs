@@ -40,6 +40,17 @@ impl Net {
             ScoreEntrance::Tiles
         }
     }
+
+    /// Whether one pass of a row serves all its outputs, which are scored one after the other.
+    pub(crate) fn outputs_share_a_pass(&self) -> bool {
+        self.n_outputs > 1
+    }
+
+    /// Whether what the squared inputs were multiplied to is still in place for the next output of the same rows: no
+    /// other layer and no ridge mean has taken its room.
+    pub(super) fn keeps_product(&self, ridge: bool) -> bool {
+        self.layers.len() == 1 && !ridge
+    }
 }
 
 /// Whether at most a third of the numbers are not zero.

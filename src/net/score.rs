@@ -110,7 +110,7 @@ impl<T: Scalar> Score<'_, T> {
                 work.tiles.back_from(net, &weights.rest, output);
                 match entrance {
                     // squares of the inputs, and what they are multiplied to, have not changed
-                    _ if again && net.layers.len() == 1 && spread.theta.is_none() => {}
+                    _ if again && net.keeps_product(spread.theta.is_some()) => {}
                     ScoreEntrance::SparseRows => work.take_rows(net, 1, from, own.len()),
                     ScoreEntrance::Tiles => work.tiles.multiply::<true>(net, 0, spread.inverse.first),
                 }

@@ -8,6 +8,7 @@ use super::{
     Spread, Stepper, Tangents, Work,
 };
 use crate::data::{Contexts, Eligible, Encoding, Layout, row_groups};
+use crate::linalg::vectors::ROWS;
 use crate::seed::{Seed, Stream};
 
 fn uniform(rng: &mut Stream, n: usize) -> Vec<f64> {
@@ -167,4 +168,47 @@ fn mean_and_width_are_those_of_single_gradients() {
         }
     }
     assert!(forced.iter().all(|&n| n > 40), "{forced:?}");
+}
+
+/// On a shared trunk the pass of a row serves all outputs: the same bits as a pass for each.
+#[test]
+fn one_pass_for_all_outputs_is_a_pass_for_each() {
+    let mut forced = [0, 0];
+    for (number, (config, layout)) in networks().into_iter().enumerate() {
+        let what = format!("{config:?}");
+        let mut rng = Seed::new(number as u64).stream("again");
+        let (net, weights) = drawn(config, layout, &mut rng);
+        if !net.outputs_share_a_pass() {
+            continue;
+        }
+        let mut coefficients: Params<f64> = net.zeros();
+        coefficients.first.iter_mut().chain(&mut coefficients.rest).for_each(|c| *c = rng.random_range(0.1..1.0));
+        let x = (0..ROWS * layout.dim).map(|_| rng.random_range(-1.0..1.0)).collect();
+        let contexts = Contexts::new(layout, x, Eligible::All).unwrap();
+        for (entrance, serves) in [(ScoreEntrance::Tiles, true), (ScoreEntrance::SparseRows, !net.layers.is_empty())] {
+            for ridge in [false, true] {
+                if !serves {
+                    continue;
+                }
+                forced[entrance as usize] += 1;
+                let score = |shared: bool| {
+                    let (mut mean, mut width) = (vec![0.0; contexts.n_pairs()], vec![0.0; contexts.n_pairs()]);
+                    let mut work = Work::new(&net);
+                    for (number, group) in row_groups(&contexts, 0..ROWS, true).iter().enumerate() {
+                        let place = net.place(group.action);
+                        let spread = Spread {
+                            inverse: part(&net, &coefficients, place.0),
+                            theta: ridge.then(|| part(&net, &weights, place.0)),
+                        };
+                        let (net, weights, rows, again) = (&net, &weights, group.rows(), shared && number > 0);
+                        let (work, mean, width) = (&mut work, &mut mean[..], &mut width[..]);
+                        Score { net, weights, place, spread, rows, again, work, mean, width }.by(entrance);
+                    }
+                    (mean, width)
+                };
+                assert_eq!(score(true), score(false), "{what}, {entrance:?}, ridge {ridge}");
+            }
+        }
+    }
+    assert!(forced.iter().all(|&n| n > 20), "{forced:?}");
 }

@@ -17,6 +17,7 @@ use super::pessimism::Choices;
 use crate::archive::Archive;
 use crate::data::{Contexts, Layout, LoggedData};
 use crate::error::{Error, at_least};
+use crate::linalg::vectors::dispatch;
 use crate::model::trunk::{Capacity, Targets, Training, Trunk};
 use crate::net::{NetConfig, Towards, loss};
 use crate::seed::Seed;
@@ -131,12 +132,7 @@ impl Imitation {
         let block = |rounds: &[usize]| {
             let mut z = Vec::new();
             self.trunk.outputs(contexts, rounds.iter().copied(), &mut z);
-            let mut from = 0;
-            for &t in rounds {
-                let n = contexts.pairs(t).len();
-                loss::soft_max(&mut z[from..from + n]);
-                from += n;
-            }
+            dispatch(loss::SoftMax { z: &mut z, sizes: rounds.iter().map(|&t| contexts.pairs(t).len()) });
             z.into_iter().map(f64::from).collect::<Vec<f64>>()
         };
         Ok(rounds.par_chunks(256).flat_map_iter(block).collect())

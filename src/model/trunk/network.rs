@@ -12,7 +12,7 @@ use rand::seq::SliceRandom;
 
 use super::objective::Targets;
 use crate::archive::Archive;
-use crate::data::{Contexts, Encoding, Layout};
+use crate::data::{Contexts, Eligible, Encoding, Layout};
 use crate::error::{Error, at_least, not_negative, positive};
 use crate::linalg::vectors::{Job, dispatch};
 use crate::net::{Batch, Net, NetConfig, Number, Optimiser, OutputsOf, Params, Stepper, Towards, Work};
@@ -110,8 +110,12 @@ impl Trunk {
             });
             let mut row = 0;
             for &t in rounds {
-                let places = 0..contexts.pairs(t).len();
-                out.extend(places.map(|place| z[self.output(contexts, t, row, place)]));
+                match self.all_outputs(contexts, t, row) {
+                    Some(own) => out.extend_from_slice(&z[own]),
+                    None => {
+                        out.extend((0..contexts.pairs(t).len()).map(|place| z[self.output(contexts, t, row, place)]))
+                    }
+                }
                 row += self.rows(contexts, t);
             }
         }
@@ -163,6 +167,16 @@ impl Trunk {
         match self.layout.encoding {
             Encoding::Disjoint => row * self.net.n_outputs() + contexts.action(t, place),
             Encoding::PerAction => row + place,
+        }
+    }
+
+    /// The outputs of all places of a round whose first input row is `row`, where they lie side by side.
+    fn all_outputs(&self, contexts: &Contexts, t: usize, row: usize) -> Option<Range<usize>> {
+        let (n, k) = (contexts.pairs(t).len(), self.net.n_outputs());
+        match (self.layout.encoding, contexts.eligible()) {
+            (Encoding::PerAction, _) => Some(row..row + n),
+            (Encoding::Disjoint, Eligible::All) => Some(row * k..(row + 1) * k),
+            (Encoding::Disjoint, Eligible::Some { .. }) => None,
         }
     }
 
@@ -250,11 +264,18 @@ impl Job for Slopes<'_> {
         let (share, mut row) = (1.0 / rounds.len() as f32, 0);
         for &t in rounds {
             let (t, pairs) = (t as usize, contexts.pairs(t as usize));
-            z.clear();
-            z.extend((0..pairs.len()).map(|place| f[trunk.output(contexts, t, row, place)]));
-            targets.slopes(t, pairs.start, z);
-            for (place, z) in z.iter().enumerate() {
-                slopes[trunk.output(contexts, t, row, place)] = z * share;
+            if let Some(own) = trunk.all_outputs(contexts, t, row) {
+                let slopes = &mut slopes[own.clone()];
+                slopes.copy_from_slice(&f[own]);
+                targets.slopes(t, pairs.start, slopes);
+                slopes.iter_mut().for_each(|slope| *slope *= share);
+            } else {
+                z.clear();
+                z.extend((0..pairs.len()).map(|place| f[trunk.output(contexts, t, row, place)]));
+                targets.slopes(t, pairs.start, z);
+                for (place, z) in z.iter().enumerate() {
+                    slopes[trunk.output(contexts, t, row, place)] = z * share;
+                }
             }
             row += trunk.rows(contexts, t);
         }

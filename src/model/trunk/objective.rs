@@ -20,8 +20,7 @@ use rand_distr::{Distribution, StandardNormal};
 use serde::{Deserialize, Serialize};
 
 use crate::data::LoggedData;
-use crate::linalg::scalar::Scalar;
-use crate::net::loss::soft_max;
+use crate::net::loss::{soft_max, soft_max_beside_zero};
 use crate::seed::Stream;
 
 /// What a trunk is trained for: the table above.
@@ -121,22 +120,9 @@ impl Units {
 pub(super) fn numbers(objective: Objective, z: &mut [f32]) {
     match objective {
         Objective::Regression => {}
-        Objective::Choice => shares(z),
+        Objective::Choice => soft_max_beside_zero(z),
         _ => soft_max(z),
     }
-}
-
-/// z becomes q = exp z/(1 + Σ exp z).
-#[inline(always)]
-fn shares(z: &mut [f32]) {
-    let largest = z.iter().copied().fold(0.0, f32::max);
-    let mut sum = Scalar::exp(-largest);
-    for z in z.iter_mut() {
-        *z = Scalar::exp(*z - largest);
-        sum += *z;
-    }
-    let inverse = 1.0 / sum;
-    z.iter_mut().for_each(|z| *z *= inverse);
 }
 
 /// What the loss of every round needs.
@@ -243,7 +229,7 @@ impl Targets {
         match &self.kind {
             Kind::Share(y, outside) => {
                 if *outside {
-                    shares(z)
+                    soft_max_beside_zero(z)
                 } else {
                     soft_max(z)
                 }
@@ -285,7 +271,7 @@ impl Targets {
         match &self.kind {
             Kind::Share(y, outside) => {
                 if *outside {
-                    shares(z)
+                    soft_max_beside_zero(z)
                 } else {
                     soft_max(z)
                 }
