@@ -150,15 +150,19 @@ impl NonZero {
     pub(crate) fn note<T: Scalar>(&mut self, rows: &[T], n_in: usize) {
         self.stretches = n_in.div_ceil(STRETCH);
         self.starts.clear();
-        self.index.clear();
+        self.index.resize(rows.len(), 0);
+        let mut n = 0;
         for row in rows.chunks_exact(n_in) {
-            for (at, stretch) in row.chunks(STRETCH).enumerate() {
-                self.starts.push(self.index.len() as u32);
-                let full = stretch.iter().enumerate().filter(|(_, x)| **x != T::ZERO);
-                self.index.extend(full.map(|(j, _)| (at * STRETCH + j) as u32));
+            for (j, x) in row.iter().enumerate() {
+                if j.is_multiple_of(STRETCH) {
+                    self.starts.push(n as u32);
+                }
+                // without a branch, which nobody could foresee: a zero is overwritten by the next number
+                self.index[n] = j as u32;
+                n += usize::from(*x != T::ZERO);
             }
         }
-        self.starts.push(self.index.len() as u32);
+        self.starts.push(n as u32);
     }
 }
 

@@ -35,6 +35,8 @@ pub(crate) struct Spread<'a, T> {
 #[derive(Debug, Clone)]
 pub(crate) struct Work<T> {
     tiles: Tiles<T>,
+    /// How the rows in place have entered.
+    entrance: ScoreEntrance,
     inputs: Vec<T>,
     squares: Vec<T>,
     noted: NonZero,
@@ -46,6 +48,7 @@ impl<T: Scalar> Work<T> {
     pub(crate) fn new(net: &Net) -> Self {
         Work {
             tiles: Tiles::new(net),
+            entrance: ScoreEntrance::Tiles,
             inputs: vec![T::ZERO; TOGETHER * net.n_in],
             squares: Vec::new(),
             noted: NonZero::default(),
@@ -74,7 +77,8 @@ impl<T: Scalar> Job for Score<'_, T> {
 
     #[inline(always)]
     fn call(self) {
-        let entrance = self.net.score_entrance(self.rows.vectors());
+        let entrance = if self.again { self.work.entrance } else { self.net.score_entrance(self.rows.vectors()) };
+        self.work.entrance = entrance;
         self.by(entrance);
     }
 }

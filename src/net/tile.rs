@@ -7,7 +7,7 @@ use super::Net;
 use super::layer::{Kept, RowsInLanes, back, forth};
 use crate::linalg::product::{tiles, tiles_transposed};
 use crate::linalg::scalar::Scalar;
-use crate::linalg::vectors::{ROWS, Tile, madd, mul, one_by_one, scale_add, splat};
+use crate::linalg::vectors::{ROWS, Tile, add, madd, mul, one_by_one, scale_add, splat};
 
 /// The pass of some rows.
 #[derive(Debug, Clone)]
@@ -110,6 +110,8 @@ impl<T: Scalar> Tiles<T> {
     pub(super) fn back(&mut self, net: &Net, rest: &[T], slopes: &[Tile<T>]) {
         let Some(last) = self.layers.last_mut() else { return };
         tiles(slopes, net.output_weights(rest), net.last_ld(), &mut last.delta_y);
+        let scale = splat(net.output_scale::<T>());
+        one_by_one!(delta in &mut last.delta_y => *delta = mul(*delta, scale));
         self.back_through(net, rest);
     }
 
@@ -117,17 +119,13 @@ impl<T: Scalar> Tiles<T> {
     #[inline(always)]
     pub(super) fn back_from(&mut self, net: &Net, rest: &[T], output: usize) {
         let Some(last) = self.layers.last_mut() else { return };
-        let w = &net.output_weights(rest)[output * net.last_ld()..];
-        one_by_one!((delta, w) in last.delta_y.iter_mut().zip(w) => *delta = splat(*w));
+        let (w, scale) = (&net.output_weights(rest)[output * net.last_ld()..], net.output_scale::<T>());
+        one_by_one!((delta, w) in last.delta_y.iter_mut().zip(w) => *delta = splat(*w * scale));
         self.back_through(net, rest);
     }
 
     #[inline(always)]
     fn back_through(&mut self, net: &Net, rest: &[T]) {
-        let scale = splat(net.output_scale::<T>());
-        if let Some(last) = self.layers.last_mut() {
-            one_by_one!(delta in &mut last.delta_y => *delta = mul(*delta, scale));
-        }
         for l in (0..self.layers.len()).rev() {
             let (before, own) = self.layers.split_at_mut(l);
             let (kept, _, delta_y, delta_z) = own[0].kept();
@@ -163,25 +161,28 @@ impl<T: Scalar> Tiles<T> {
             if l > 0 {
                 self.multiply::<SQUARE>(net, l, net.weights(rest, l));
             }
-            let (layer, places) = (&self.layers[l], &net.layers[l]);
-            let mut products = [T::ZERO; ROWS];
-            for (i, (product, delta)) in self.product.iter().zip(layer.delta_z()).enumerate() {
-                let own = power(*delta);
-                products = madd(*product, own, products);
-                if let Some(at) = places.bias {
-                    sum = scale_add(rest[at + i], &own, sum);
+            let (layer, places, m) = (&self.layers[l], &net.layers[l], net.config.width);
+            let products = self.product.iter().zip(layer.delta_z());
+            let mut weights = [T::ZERO; ROWS];
+            if let Some(at) = places.bias {
+                for ((product, delta), c) in products.zip(&rest[at..at + m]) {
+                    weights = madd(add(*product, splat(*c)), power(*delta), weights);
+                }
+            } else {
+                for (product, delta) in products {
+                    weights = madd(*product, power(*delta), weights);
                 }
             }
+            sum = add(sum, weights);
             if let (Some(gain), Some(offset)) = (places.gain, places.offset) {
-                let m = net.config.width;
-                let (gain, offset) = (&rest[gain..gain + m], &rest[offset..offset + m]);
-                let coefficients = gain.iter().zip(offset);
+                let coefficients = rest[gain..gain + m].iter().zip(&rest[offset..offset + m]);
+                let (mut gains, mut offsets) = ([T::ZERO; ROWS], [T::ZERO; ROWS]);
                 for ((gain, offset), (delta, normal)) in coefficients.zip(layer.delta_y.iter().zip(&layer.normal)) {
-                    sum = scale_add(*gain, &power(mul(*delta, *normal)), sum);
-                    sum = scale_add(*offset, &power(*delta), sum);
+                    gains = scale_add(*gain, &power(mul(*delta, *normal)), gains);
+                    offsets = scale_add(*offset, &power(*delta), offsets);
                 }
+                sum = add(sum, add(gains, offsets));
             }
-            sum = madd(products, splat(T::ONE), sum);
         }
         let at = net.output + output * net.last_ld();
         let mut last = [T::ZERO; ROWS];
