@@ -256,9 +256,12 @@ fn simulate(setting: Setting, name: &str, n: usize, rep: usize) -> Line {
     Line { setting: name.to_owned(), n, rep, truth, lower }
 }
 
-/// The upper end of Clopper and Pearson's 95 % interval.
-fn upper(bad: u64, all: u64) -> f64 {
-    if bad == all { 1.0 } else { Beta::new(bad as f64 + 1.0, (all - bad) as f64).expect("counts").inverse_cdf(0.975) }
+/// A share with Clopper and Pearson's 95 % interval, in %.
+fn share(bad: u64, all: u64) -> String {
+    let (b, n) = (bad as f64, all as f64);
+    let low = if bad == 0 { 0.0 } else { Beta::new(b, n - b + 1.0).expect("counts").inverse_cdf(0.025) };
+    let high = if bad == all { 1.0 } else { Beta::new(b + 1.0, n - b).expect("counts").inverse_cdf(0.975) };
+    format!("{bad} of {all}: {:.1} % [{:.1}, {:.1}]", 100.0 * b / n, 100.0 * low, 100.0 * high)
 }
 
 /// False bounds among all, and the mean distance to the truth.
@@ -291,18 +294,7 @@ fn tables(lines: &[Line]) {
     println!("| method | value | over the log | over the clone |\n|---|---|---|---|");
     let tallies: Vec<_> = (0..3).map(|i| tally(lines.iter(), i)).collect();
     for method in tallies[0].keys() {
-        let cell = |i: usize| {
-            tallies[i].get(method).map_or("-".to_owned(), |c| {
-                let percent = |share: f64| format!("{:.1}", 100.0 * share);
-                format!(
-                    "{} of {}: {} % (≤ {} %)",
-                    c.bad,
-                    c.all,
-                    percent(c.bad as f64 / c.all as f64),
-                    percent(upper(c.bad, c.all))
-                )
-            })
-        };
+        let cell = |i: usize| tallies[i].get(method).map_or("-".to_owned(), |cell| share(cell.bad, cell.all));
         println!("| {method} | {} | {} | {} |", cell(0), cell(1), cell(2));
     }
     println!("\n### By setting: false bounds of the value, of both differences, in % of the logs\n");

@@ -122,6 +122,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         Step::Training => bar.show("training"),
         Step::Learned(done, of) => bar.show_rounds("training", done, of),
         Step::Fitted(done, of) => bar.show_rounds("fitting", done, of),
+        Step::Doing(what, done, of) => bar.show_rounds(what, done, of),
     })?;
     bar.finish();
     let about = policy.description();

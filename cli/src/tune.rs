@@ -1,15 +1,16 @@
-//! `neuralcb tune`: algorithm, mode, learning rate and β from the log alone.
+//! `neuralcb tune`: algorithm and pessimism from the log alone, with a certificate for the file that is written.
 
 use std::path::PathBuf;
 use std::time::Instant;
 
 use neuralcb_logs::log::{Log, Want};
-use neuralcb_logs::policy::{Mode, Preset, Recipe};
-use neuralcb_logs::tune::{HoldOut, IfNotBetter, TuneOptions, Tuned, tune};
+use neuralcb_logs::policy::{Algorithm, Mode, Preset, Recipe};
+use neuralcb_logs::train::Step;
+use neuralcb_logs::tune::{HoldOut, IfNotBetter, Scratch, TuneOptions, Tuned, tune_in};
 use neuralcb_logs::{check_distinct, check_writable};
 
 use crate::No;
-use crate::log_args::LogArgs;
+use crate::log_args::{LogArgs, LogBar};
 use crate::{args, out, show};
 
 #[derive(clap::Args)]
@@ -50,6 +51,10 @@ pub struct Args {
     /// The log's policy learned from its rewards while it made the log
     #[arg(long)]
     adaptive: bool,
+    /// Algorithms to try; by default constant, clone, clone-rewarded, inverse-propensity, lin-lcb, regression, choice,
+    /// neuralcb
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',', value_parser = args::recipe)]
+    algorithms: Vec<Algorithm>,
     /// β to try
     #[arg(long, value_delimiter = ',', allow_negative_numbers = true, value_parser = args::number)]
     beta: Vec<f64>,
@@ -65,6 +70,13 @@ pub struct Args {
     /// A TOML file of settings that the candidates start from
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
+    /// Where the prepared rounds of a large log and what has been tried are kept while this runs: a killed run goes on from
+    /// there [default: POLICY.tuning, for large logs only]
+    #[arg(long, value_name = "DIR")]
+    scratch: Option<PathBuf>,
+    /// Threads; the answer is the same with any number [default: all]
+    #[arg(long, value_name = "N")]
+    jobs: Option<u16>,
     /// The seed
     #[arg(long)]
     seed: Option<u64>,
@@ -107,6 +119,7 @@ impl Args {
             reward_range: self.reward_range,
             least_propensity: self.least_propensity,
             adaptive: self.adaptive,
+            algorithms: (!self.algorithms.is_empty()).then(|| self.algorithms.clone()),
             betas: if self.beta.is_empty() { usual.betas } else { self.beta.clone() },
             lrs: if self.lr.is_empty() { usual.lrs } else { self.lr.clone() },
             modes: (!self.mode.is_empty()).then(|| self.mode.clone()),
@@ -120,15 +133,24 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     check_writable(&args.out)?;
     let log = Log::open(&args.log, &args.log_args.options()?, Want::OUTCOMES)?;
     check_distinct(&args.out, log.paths())?;
-    let spinner = indicatif::ProgressBar::new_spinner();
-    spinner.enable_steady_tick(std::time::Duration::from_millis(200));
-    let tuned = tune(&log, &options, &mut |doing| spinner.set_message(doing.to_owned()))?;
-    spinner.finish_and_clear();
+    let scratch = self::scratch(args);
+    let mut bar = LogBar::new(&log);
+    let threads = rayon::ThreadPoolBuilder::new().num_threads(args.jobs.map_or(0, usize::from)).build()?;
+    let tuned = threads.install(|| {
+        tune_in(&log, &options, &scratch, &mut |step| match step {
+            Step::Preparing | Step::Training => bar.show("preparing"),
+            Step::Learned(done, of) => bar.show_rounds("learning", done, of),
+            Step::Fitted(done, of) => bar.show_rounds("fitting", done, of),
+            Step::Doing(what, done, of) => bar.show_rounds(what, done, of),
+        })
+    })?;
+    bar.finish();
     if let Some(policy) = &tuned.policy {
         policy.save(&args.out)?;
         let about = policy.description();
         about.training.doubts(log.schema()).iter().for_each(|doubt| eprintln!("warning: {doubt}"));
     }
+    scratch.remove()?;
     let text = if args.json { serde_json::to_string_pretty(&tuned.to_json())? + "\n" } else { table(&tuned) };
     out::print(&text)?;
     if tuned.estimated_propensities {
@@ -147,18 +169,33 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     }
 }
 
+fn scratch(args: &Args) -> Scratch {
+    let beside = || {
+        let mut name = args.out.as_os_str().to_owned();
+        name.push(".tuning");
+        PathBuf::from(name)
+    };
+    Scratch { folder: args.scratch.clone().unwrap_or_else(beside), always: args.scratch.is_some() }
+}
+
 fn table(tuned: &Tuned) -> String {
     let maybe = |v: Option<f64>| v.map_or("-".to_owned(), |v| v.to_string());
+    let [learn, choose, certify] = tuned.parts;
+    let times = if tuned.folds > 1 { format!(", {} times in turn,", tuned.folds) } else { String::new() };
     let mut text = format!(
-        "{} candidates learned from {} rounds and were compared on {}; the certificate rests on {} others, on which the \
-         log's own policy earned {:.4}\n\n",
+        "{} candidates learned from {learn} rounds{times} and were compared on {choose}; the certificate rests on {certify} \
+         others, on which the log's own policy earned {:.4}\n",
         tuned.tried.len(),
-        tuned.parts[0],
-        tuned.parts[1],
-        tuned.parts[2],
         tuned.behaviour
     );
-    text.push_str("  score     value  covered  algorithm       mode  lr      sigma  beta\n");
+    if let Some(most) = tuned.sampled {
+        text.push_str(&format!(
+            "(the log is large: networks that pass over it several times learned from a random sample of at most {most} \
+             rounds, 100000 while they were compared; all others from every round)\n"
+        ));
+    }
+    text.push('\n');
+    text.push_str("  score     value  covered  algorithm           mode  lr      sigma  beta\n");
     // the best ten, and the best of each algorithm
     let mut shown = Vec::new();
     for (i, t) in tuned.tried.iter().enumerate() {
@@ -167,7 +204,7 @@ fn table(tuned: &Tuned) -> String {
             let value = t.value.map_or("-".to_owned(), |v| format!("{v:.4}"));
             let mode = t.mode.map_or("-", Mode::name);
             text.push_str(&format!(
-                "{:>7.4}  {value:>8}  {:>7.3}  {:<14}  {mode:<4}  {:<6}  {:<5}  {}\n",
+                "{:>7.4}  {value:>8}  {:>7.3}  {:<18}  {mode:<4}  {:<6}  {:<5}  {}\n",
                 t.lower,
                 t.coverage,
                 t.algorithm.name(),
@@ -179,7 +216,10 @@ fn table(tuned: &Tuned) -> String {
     }
     let of_all = tuned.tried.len() - shown.len();
     if of_all > 0 {
-        text.push_str(&format!("({of_all} more candidates: --json has all)\n"));
+        let (shown, all) = (shown.len(), tuned.tried.len());
+        text.push_str(&format!(
+            "({shown} of {all} candidates: the best ten, and the best of each algorithm; --json has all)\n"
+        ));
     }
     text.push_str(&format!("\n{}\n", tuned.words));
     if let Some(certified) = tuned.policy.as_ref().and_then(|policy| policy.description().certified.as_ref()) {

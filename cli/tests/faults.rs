@@ -111,7 +111,7 @@ fn a_disk_that_fills_at_any_step_leaves_the_old_file_or_the_new_one() {
         steps.push((out, n));
         done(folder.path(), &["diagnose", "log.csv", "--write-schema", "schema.toml"]);
     }
-    let tune = ["tune", "log.csv", "--out", "tuned", "--mode", "S", "--lr", "0.001", "--beta", "1"];
+    let tune = ["tune", "log.csv", "--out", "tuned", "--algorithms", "lin-lcb", "--beta", "1"];
     steps.push(("tune", at_every_step(folder.path(), &tune, || {})));
     println!("steps at which writing was made to fail: {steps:?}");
     assert!(steps.iter().all(|(_, n)| *n >= 5), "{steps:?}");
@@ -179,7 +179,7 @@ fn a_reader_that_has_seen_enough_is_no_fault() {
         &["score", "policy", "log.csv", "--explain", "--out", "/dev/stdout"],
         &["data", "list"],
         &["simulate", "quadratic", "--n", "2000", "--seed", "1", "--out", "-"],
-        &["tune", "log.csv", "--out", "tuned", "--mode", "S", "--lr", "0.001", "--json"],
+        &["tune", "log.csv", "--out", "tuned", "--algorithms", "lin-lcb", "--json"],
     ] {
         let mut child = neuralcb(folder.path(), args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         drop(child.stdout.take());
@@ -200,7 +200,7 @@ fn a_standard_output_that_takes_nothing_is_said() {
         &["score", "policy", "log.csv", "--out", "/dev/full"],
         &["data", "list"],
         &["simulate", "quadratic", "--n", "2000", "--seed", "1", "--out", "-"],
-        &["tune", "log.csv", "--out", "tuned", "--mode", "S", "--lr", "0.001"],
+        &["tune", "log.csv", "--out", "tuned", "--algorithms", "lin-lcb"],
     ] {
         let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
         let output = neuralcb(folder.path(), args).stdout(full).output().unwrap();
@@ -285,7 +285,8 @@ fn rewards_whose_spread_has_no_place_are_refused_before_anything_is_written() {
 fn more_memory_than_there_is_is_refused_before_it_is_asked_for() {
     let folder = tempfile::tempdir().unwrap();
     let mut text = "action,reward,propensity,x\n".to_owned();
-    (0..200_000).for_each(|t| text += &format!("a{t},1,0.5,{}\n", t % 7));
+    // a ridge regression of a thousand words for each of ten thousand actions
+    (0..10_000).for_each(|t| text += &format!("a{t},1,0.5,w{}\n", t % 1000));
     fs::write(folder.path().join("log.csv"), text).unwrap();
     let output = run(folder.path(), &["tune", "log.csv", "--out", "policy"]);
     assert_eq!(output.status.code(), Some(2), "{}", said(&output));

@@ -50,6 +50,8 @@ pub enum Step {
     Learned(u64, u64),
     /// Networks are being fitted: so many rounds of those planned so far, over all passes.
     Fitted(u64, u64),
+    /// Something else, by name: so many rounds of so many.
+    Doing(&'static str, u64, u64),
 }
 
 /// Says how far the work is: called before each block of rounds with what is being done.

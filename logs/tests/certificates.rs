@@ -2,13 +2,14 @@
 
 use std::io::Write;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use neuralcb::ope::Claim;
 use neuralcb_logs::gate::{GateOptions, gate};
-use neuralcb_logs::log::{Log, LogOptions, Want};
-use neuralcb_logs::policy::{Algorithm, Policy, Recipe};
+use neuralcb_logs::log::{Log, LogError, LogOptions, ReadBlocks, ReadLog, Schema, Want};
+use neuralcb_logs::policy::{Algorithm, Policy, PolicyError, Recipe};
 use neuralcb_logs::train::train;
-use neuralcb_logs::tune::{Certifies, HoldOut, IfNotBetter, TuneOptions, Tuned, tune};
+use neuralcb_logs::tune::{Certifies, HoldOut, IfNotBetter, Scratch, TuneOptions, Tuned, Tuning, tune, tune_in};
 use rand::RngExt;
 
 /// A log of two actions drawn evenly: action b earns 1 with probability `good` where x > 0 and `bad` elsewhere, a the
@@ -28,8 +29,14 @@ fn log(folder: &Path, seed: u64, n: usize, [good, bad]: [f64; 2], reward: impl F
     Log::open(&[path], &LogOptions::default(), Want::OUTCOMES).unwrap()
 }
 
+/// Few candidates, which learn quickly.
 fn options() -> TuneOptions {
-    TuneOptions { betas: vec![0.0, 1.0], lrs: vec![], reward_range: Some([0.0, 1.0]), ..TuneOptions::default() }
+    TuneOptions {
+        algorithms: Some(vec![Algorithm::Constant, Algorithm::LinLcb, Algorithm::TabLcb]),
+        betas: vec![0.0, 1.0],
+        reward_range: Some([0.0, 1.0]),
+        ..TuneOptions::default()
+    }
 }
 
 fn tuned(log: &Log, options: &TuneOptions) -> Tuned {
@@ -71,7 +78,8 @@ fn rewards_of_the_third_part_change_the_certificate_and_nothing_else() {
         let options = TuneOptions { hold_out, if_not_better: IfNotBetter::Keep, ..options() };
         let own = tuned(&log(folder.path(), seed, 1000, [0.8, 0.3], |_, r| r), &options);
         if hold_out == HoldOut::Random {
-            assert_eq!(own.parts, [600, 150, 250]);
+            // a short log: each of the first 750 rounds is chosen by once
+            assert_eq!((own.parts, own.folds), ([500, 750, 250], 3));
             continue;
         }
         let changed = log(folder.path(), seed, 1000, [0.8, 0.3], |t, r| if t < 750 { r } else { 1.0 - r });
@@ -121,6 +129,8 @@ fn settings_that_cannot_be_honest_are_refused() {
     assert!(
         refuse(TuneOptions { adaptive: true, hold_out: HoldOut::Random, ..options() }).contains("hold out by time")
     );
+    let uniform = TuneOptions { algorithms: Some(vec![Algorithm::Uniform]), ..options() };
+    assert!(refuse(uniform).contains("name algorithms that learn to choose"));
     assert!(refuse(TuneOptions { confidence: 1.0, ..options() }).starts_with("`confidence` must be in (0, 1)"));
     assert!(
         refuse(TuneOptions { reward_range: Some([0.0, 0.5]), ..options() }).contains("must be within `reward_range`")
@@ -158,6 +168,85 @@ fn the_certificate_of_a_whole_tuning_is_not_false_too_often() {
     // 20 % of 40 is 8, standard deviation 2.5: 17 has a probability below 1 in 1,000
     assert!(bad < 17, "{bad} of {logs}");
     assert!(shown > 0);
+}
+
+/// A log that ends when it is told to.
+struct Stopped<'a>(&'a Log, &'a AtomicBool);
+
+impl ReadLog for Stopped<'_> {
+    fn schema(&self) -> &Schema {
+        self.0.schema()
+    }
+
+    fn read(&self) -> ReadBlocks<'_> {
+        self.0.read()
+    }
+
+    fn bad_rows(&self) -> u64 {
+        0
+    }
+
+    fn parts(&self) -> Vec<String> {
+        self.0.parts()
+    }
+
+    fn digest(&self) -> Result<String, LogError> {
+        self.0.digest()
+    }
+
+    fn go_on(&self) -> Result<(), LogError> {
+        if self.1.load(Ordering::Relaxed) { Err(LogError::Interrupted) } else { Ok(()) }
+    }
+}
+
+fn same(a: &Tuned, b: &Tuned) {
+    assert_eq!(a.to_json(), b.to_json());
+    assert_eq!(a.policy.as_ref().unwrap().arrays(), b.policy.as_ref().unwrap().arrays());
+}
+
+#[test]
+fn rounds_in_a_file_give_the_same_bits_and_a_run_that_was_killed_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = log(folder.path(), 12, 20_000, [0.9, 0.2], |_, r| r);
+    // the ridge regression reads every round; the clone keeps what it learns from
+    let options = TuneOptions { algorithms: Some(vec![Algorithm::Clone, Algorithm::LinLcb]), ..options() };
+    let in_memory = tuned(&log, &options);
+    let scratch = Scratch { folder: folder.path().join("scratch"), always: true };
+    let stop = AtomicBool::new(false);
+    let tried = scratch.folder.join("neuralcb-tried.jsonl");
+    let killed = tune_in(&Stopped(&log, &stop), &options, &scratch, &mut |_| {
+        // after the first group of candidates
+        stop.store(tried.exists(), Ordering::Relaxed);
+    });
+    assert!(matches!(killed.err().unwrap(), PolicyError::Log(LogError::Interrupted)));
+    let before = std::fs::read_to_string(&tried).unwrap();
+    assert_eq!((before.matches("lin-lcb").count(), before.matches("clone").count()), (2, 0));
+    let mut read_again = false;
+    let went_on = tune_in(&log, &options, &scratch, &mut |step| {
+        read_again |= matches!(step, neuralcb_logs::train::Step::Doing("reading", ..));
+    });
+    same(&went_on.unwrap(), &in_memory);
+    assert!(!read_again && std::fs::read_to_string(&tried).unwrap().starts_with(&before));
+    // other settings begin anew
+    let other = TuneOptions { confidence: 0.9, ..options.clone() };
+    same(&tune_in(&log, &other, &scratch, &mut |_| {}).unwrap(), &tuned(&log, &other));
+    scratch.remove().unwrap();
+    assert!(!scratch.folder.exists());
+}
+
+#[test]
+fn groups_of_candidates_may_be_tried_anywhere_and_in_any_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = log(folder.path(), 13, 1000, [0.9, 0.2], |_, r| r);
+    let options = TuneOptions { algorithms: Some(vec![Algorithm::Clone, Algorithm::LinLcb]), ..options() };
+    let mut tried = Vec::new();
+    let groups = Tuning::new(&log, &options, None, &mut |_| {}).unwrap().groups();
+    assert_eq!(groups, [[1], [0]]);
+    for group in groups.iter().rev() {
+        tried.extend(Tuning::new(&log, &options, None, &mut |_| {}).unwrap().try_group(group, &mut |_| {}).unwrap());
+    }
+    let found = Tuning::new(&log, &options, None, &mut |_| {}).unwrap().finish(tried, &mut |_| {}).unwrap();
+    same(&found, &tuned(&log, &options));
 }
 
 fn constant(log: &Log, action: &str) -> Policy {

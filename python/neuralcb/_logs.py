@@ -239,21 +239,52 @@ def tune(
         Learn from all rounds at the end; the certificate is then of the procedure.
     reward_range : (least, greatest); least_propensity : float; adaptive : bool
         What is known of the log; without it the certificate is less exact, or less tight.
-    betas, lrs : sequence of float; modes : sequence of "S" and "B"
+    algorithms : sequence of str; betas, lrs : sequence of float; modes : sequence of "S" and "B"
         What is tried.
     """
+    task = _tuning(log, actions, rewards, propensities, eligible, n_actions, log_options, seed, preset, options)
+    with progress_bar(progress, "tuning") as tell:
+        return _tuned(*_part(task, "all", tell))
+
+
+Task = tuple[Any, str | None, str]
+"""Paths, or rounds in arrays; how to read files; the settings."""
+
+
+def _tuning(
+    log: Any,
+    actions: Any,
+    rewards: Any,
+    propensities: Any,
+    eligible: Any,
+    n_actions: int | None,
+    log_options: dict[str, Any] | None,
+    seed: int,
+    preset: str,
+    options: dict[str, Any],
+) -> Task:
+    """A tuning as data: whoever has it can do any part of it."""
     given = {"base": {"seed": seed, "preset": preset}}
     settings = json.dumps({**given, **{name: list(v) if isinstance(v, tuple) else v for name, v in options.items()}})
-    with progress_bar(progress, "tuning") as tell:
-        if actions is None and not is_feedback(log):
-            native, text = _neuralcb.tune(_paths(log), _log_options(log_options), settings, tell)
-        else:
-            if is_feedback(log):
-                feedback = from_obp(log)
-                log, actions, rewards = feedback["contexts"], feedback["actions"], feedback["rewards"]
-                propensities, n_actions = feedback["propensities"], feedback["n_actions"]
-            data = rounds(log, actions, rewards, propensities, eligible, n_actions=n_actions)
-            native, text = _neuralcb.Training.tune(data, settings, tell)
-    found = json.loads(text)
+    if actions is None and not is_feedback(log):
+        return _paths(log), _log_options(log_options), settings
+    if is_feedback(log):
+        feedback = from_obp(log)
+        log, actions, rewards = feedback["contexts"], feedback["actions"], feedback["rewards"]
+        propensities, n_actions = feedback["propensities"], feedback["n_actions"]
+    return rounds(log, actions, rewards, propensities, eligible, n_actions=n_actions), None, settings
+
+
+def _part(task: Task, part: Any, tell: Any = None) -> tuple[Any, Any]:
+    """Does ``"all"`` of a tuning, tells its ``"groups"`` of candidates, tries a ``{"group": …}`` or ends it by ``{"finish": …}``."""
+    log, log_options, settings = task
+    if log_options is None:
+        native, text = _neuralcb.Training.tune(log, settings, json.dumps(part), tell)
+    else:
+        native, text = _neuralcb.tune(log, log_options, settings, json.dumps(part), tell)
+    return native, json.loads(text)
+
+
+def _tuned(native: Any, found: dict[str, Any]) -> Tuned:
     names = ("candidates", "certificate", "behaviour", "beats_the_log", "held_out", "estimated_propensities", "words")
     return Tuned(native and Policy(native), **{name: found[name] for name in names})

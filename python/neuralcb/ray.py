@@ -1,4 +1,4 @@
-"""Sweeps, scoring and evaluation on a Ray cluster, with the numbers of one machine.
+"""Tuning, sweeps, scoring and evaluation on a Ray cluster, with the numbers of one machine.
 
 A worker that dies costs time and no results: Ray makes its task again, and a task has no memory.
 """
@@ -11,14 +11,15 @@ from typing import Any, Iterable, Iterator, Mapping, Sequence
 
 from . import _neuralcb
 from ._learners import Learner
+from ._logs import Task, Tuned, _part, _tuned, _tuning
 from ._neuralcb import NeuralcbError
 from ._policy import Policy
-from ._progress import Progress
+from ._progress import Progress, progress_bar
 from ._sweep import Log, Row, Run, checked, execute, walk
 from .ope import Evaluation, Report
 from .ope import _policy as decides
 
-__all__ = ["evaluate", "score", "sweep"]
+__all__ = ["evaluate", "score", "sweep", "tune"]
 
 
 def _ray() -> Any:
@@ -60,6 +61,45 @@ def sweep(
             yield waiting.pop(first), ray.get(first)
 
     return walk(everywhere, grid, log, repetitions, hold_out, journal, progress)
+
+
+def tune(
+    log: Any,
+    actions: Any = None,
+    rewards: Any = None,
+    propensities: Any = None,
+    eligible: Any = None,
+    *,
+    n_actions: int | None = None,
+    log_options: dict[str, Any] | None = None,
+    seed: int = 1,
+    preset: str = "practical",
+    num_cpus: float = 1,
+    progress: Progress = None,
+    **options: Any,
+) -> Tuned:
+    """As :func:`neuralcb.tune`, over a Ray cluster and with the same answer to the bit: candidates are tried anywhere, the
+    certificate is made here.
+
+    Parameters are those of :func:`neuralcb.tune`, and ``num_cpus``, what a group of candidates takes of the cluster. Files
+    must have the same path on every machine; arrays are put into the object store once.
+    """
+    ray = _ray()
+    task = _tuning(log, actions, rewards, propensities, eligible, n_actions, log_options, seed, preset, options)
+    _, groups = _part(task, "groups")
+
+    def attempt(task: Task, group: list[int]) -> Any:
+        return _part(task, {"group": group})[1]
+
+    remote, stored = ray.remote(num_cpus=num_cpus, max_retries=10)(attempt), ray.put(task)
+    waiting, tried = [remote.remote(stored, group) for group in groups], []
+    with progress_bar(progress, "tuning") as tell:
+        while waiting:
+            (done, *_), waiting = ray.wait(waiting)
+            tried += ray.get(done)
+            if tell is not None:
+                tell(len(groups) - len(waiting), len(groups))
+    return _tuned(*_part(task, {"finish": tried}))
 
 
 @lru_cache(maxsize=4)

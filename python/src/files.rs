@@ -6,9 +6,10 @@ use neuralcb_logs::evaluate::{EvaluateOptions, evaluate, evaluate_columns};
 use neuralcb_logs::log::{Feature, Log, LogOptions, ReadLog, Want};
 use neuralcb_logs::policy::Recipe;
 use neuralcb_logs::score::{ScoreOptions, score as score_log};
-use neuralcb_logs::tune::{TuneOptions, tune as tune_log};
+use neuralcb_logs::tune::{Tried, TuneOptions, Tuning};
 use neuralcb_logs::{diagnose as diagnosis, train as training};
 use pyo3::prelude::*;
+use serde::Deserialize;
 use serde_json::json;
 
 use crate::error::{Refusal, json, settings};
@@ -16,7 +17,7 @@ use crate::policy::Policy;
 use crate::training::recipe;
 use crate::work;
 
-/// The policy that a tuning found, unless it was to refuse, and what was tried as JSON.
+/// The policy that a tuning found, if that was asked for and is to be written, and what it found as JSON.
 pub type Tuned = (Option<Policy>, String);
 
 /// Trains a policy as `neuralcb train` does.
@@ -116,25 +117,50 @@ pub fn diagnose(
     })
 }
 
+/// What is asked of a tuning: all of it, or the part that one worker of many does.
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Part {
+    /// Everything.
+    All,
+    /// Which candidates are tried together.
+    Groups,
+    /// To try a group of candidates.
+    Group(Vec<usize>),
+    /// To certify the best of all that was tried.
+    Finish(Vec<Tried>),
+}
+
 /// Chooses algorithm and settings from the log alone, as `neuralcb tune` does.
 #[pyfunction]
-#[pyo3(signature = (paths, log_options, options, progress=None))]
+#[pyo3(signature = (paths, log_options, options, part, progress=None))]
 pub fn tune(
     py: Python<'_>,
     paths: Vec<PathBuf>,
     log_options: &str,
     options: &str,
+    part: &str,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Tuned> {
     let (log_options, options): (LogOptions, TuneOptions) = (settings(log_options)?, settings(options)?);
+    let part = settings::<Part>(part)?;
     work::run(py, progress, |watch| {
         let log = Log::open(&paths, &log_options, Want::OUTCOMES)?;
-        tuned(tune_log(&watch.bytes(&log), &options, &mut |_| {})?)
+        tuned(&watch.bytes(&log), &options, part)
     })
 }
 
-/// A tuning on its way to Python.
-pub fn tuned(found: neuralcb_logs::tune::Tuned) -> Result<Tuned, Refusal> {
+/// A part of a tuning, on its way to Python.
+pub fn tuned(log: &dyn ReadLog, options: &TuneOptions, part: Part) -> Result<Tuned, Refusal> {
+    let tuning = || Tuning::new(log, options, None, &mut |_| {});
+    let found = match part {
+        Part::All => neuralcb_logs::tune::tune(log, options, &mut |_| {})?,
+        Part::Groups => return Ok((None, serde_json::to_string(&tuning()?.groups())?)),
+        Part::Group(group) => {
+            return Ok((None, serde_json::to_string(&tuning()?.try_group(&group, &mut |_| {})?)?));
+        }
+        Part::Finish(tried) => tuning()?.finish(tried, &mut |_| {})?,
+    };
     let report = found.to_json();
     Ok((found.policy.map(Policy), report.to_string()))
 }

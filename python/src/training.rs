@@ -4,14 +4,14 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use neuralcb_logs::policy::Recipe;
-use neuralcb_logs::tune::{TuneOptions, tune};
+use neuralcb_logs::tune::TuneOptions;
 use neuralcb_logs::{Training as Inner, policy::PolicyError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use serde_json::{Map, Value};
 
 use crate::error::{Refusal, settings};
-use crate::files::{Tuned, tuned};
+use crate::files::{Part, Tuned, tuned};
 use crate::input::Input;
 use crate::policy::Policy;
 use crate::work;
@@ -86,20 +86,22 @@ impl Training {
         Ok(Training(Mutex::new(Some(training))))
     }
 
-    /// Chooses among algorithms and settings; the winner, and what was tried as JSON.
+    /// Chooses among algorithms and settings, or does a part of that; the policy to write, and what was found as JSON.
     #[staticmethod]
-    #[pyo3(signature = (rounds, options, progress=None))]
+    #[pyo3(signature = (rounds, options, part, progress=None))]
     fn tune(
         py: Python<'_>,
         rounds: &Bound<'_, PyDict>,
         options: &str,
+        part: &str,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Tuned> {
         let (input, options) = (Input::new(rounds)?, settings::<TuneOptions>(options)?);
+        let part = settings::<Part>(part)?;
         let log = input.log()?;
         work::run(py, progress, |watch| {
-            watch.set_total(3 * log.n_rounds as u64);
-            tuned(tune(&watch.rounds(&log), &options, &mut |_| {})?)
+            watch.set_total(2 * log.n_rounds as u64);
+            tuned(&watch.rounds(&log), &options, part)
         })
     }
 }

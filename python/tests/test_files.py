@@ -140,11 +140,12 @@ def test_a_diagnosis_prints_and_is_data(csv):
 
 
 def test_tuning_of_a_file_and_of_arrays_choose_alike(csv, shared):
-    options = dict(betas=(0.0, 1.0), lrs=(1e-3,), modes=("S",))
+    options = dict(algorithms=("clone", "lin-lcb", "neuralcb"), betas=(0.0, 1.0), lrs=(1e-3,), modes=("S",))
     from_file = neuralcb.tune(csv, **options)
     arrays = neuralcb.tune(shared.contexts, shared.actions, shared.rewards, shared.propensities, **options)
     assert from_file.candidates == arrays.candidates
-    assert from_file.held_out == 200
+    assert from_file.held_out == 125
+    assert {one["algorithm"] for one in from_file.candidates} == {"clone", "lin-lcb", "neuralcb"}
     assert from_file.certificate == arrays.certificate
     assert from_file.certificate["over_log"]["lower"] <= from_file.certificate["over_log"]["estimate"]
     np.testing.assert_array_equal(from_file.policy.predict(shared.contexts), arrays.policy.predict(shared.contexts))

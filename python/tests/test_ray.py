@@ -139,3 +139,12 @@ def test_what_the_workers_refuse_is_said(cluster, log, table):
     per_action = neuralcb.LinLCB().fit(own.contexts, own.actions, own.rewards)
     with pytest.raises(neuralcb.NeuralcbError, match="one row for each round"):
         neuralcb.ray.score(dataset, per_action)
+
+
+def test_candidates_tried_anywhere_give_the_tuning_of_one_machine(cluster, log):
+    data = (log.contexts, log.actions, log.rewards, log.propensities)
+    options = dict(algorithms=("clone", "regression", "lin-lcb"), betas=(0.0, 1.0), reward_range=(0.0, 1.0))
+    here, there = neuralcb.tune(*data, **options), neuralcb.ray.tune(*data, **options)
+    assert there.candidates == here.candidates and len(here.candidates) == 4
+    assert there.certificate == here.certificate and there.words == here.words
+    np.testing.assert_array_equal(there.policy.predict(log.contexts), here.policy.predict(log.contexts))

@@ -46,9 +46,20 @@ impl Algorithm {
     }
 
     /// Whether it has a reward model, and so a β.
-    fn has_beta(self) -> bool {
+    pub(crate) fn has_beta(self) -> bool {
         use Algorithm::{Choice, KernLcb, LinLcb, NeuralLinLcb, NeuralRetrain, Neuralcb, Regression, TabLcb, Viper};
         [Choice, Regression, Viper, Neuralcb, NeuralLinLcb, LinLcb, KernLcb, TabLcb, NeuralRetrain].contains(&self)
+    }
+
+    /// Whether it has a network of its own settings.
+    pub(crate) fn is_network(self) -> bool {
+        use Algorithm::{NeuralGreedy, NeuralLinGreedy, NeuralLinLcb, NeuralRetrain, Neuralcb};
+        [Neuralcb, NeuralGreedy, NeuralRetrain, NeuralLinLcb, NeuralLinGreedy].contains(&self)
+    }
+
+    /// Whether it is a ridge regression on contexts.
+    pub(crate) fn is_ridge(self) -> bool {
+        [Algorithm::LinLcb, Algorithm::LinGreedy, Algorithm::KernLcb].contains(&self)
     }
 
     /// β where nothing else is said.
@@ -274,28 +285,25 @@ impl Recipe {
 
     /// Refuses settings that the algorithm has no use for.
     pub(crate) fn check_names(&self) -> Result<(), PolicyError> {
-        use Algorithm::{
-            Constant, KernLcb, LinGreedy, LinLcb, NeuralGreedy, NeuralLinGreedy, NeuralLinLcb, NeuralRetrain, Neuralcb,
-        };
+        use Algorithm::{Constant, KernLcb, NeuralGreedy, NeuralRetrain, Neuralcb};
         let a = self.algorithm;
-        let network = [Neuralcb, NeuralGreedy, NeuralRetrain, NeuralLinLcb, NeuralLinGreedy];
         let cure = "leave it out, or choose another algorithm";
         let theory = self.beta == Some(Rule::Theory);
-        let (stepped, trunk) = (network[..3].contains(&a), a.trunk().is_some());
-        let linear = [LinLcb, LinGreedy, KernLcb].contains(&a);
+        let stepped = [Neuralcb, NeuralGreedy, NeuralRetrain].contains(&a);
+        let (network, trunk) = (a.is_network(), a.trunk().is_some());
         let checks: [(&'static str, bool, bool); 13] = [
             ("beta", self.beta.is_some(), a.has_beta()),
             ("beta = theory", theory, a == Neuralcb),
             ("step", self.step.is_some(), stepped),
-            ("mode", self.mode.is_some(), network[..2].contains(&a)),
+            ("mode", self.mode.is_some(), [Neuralcb, NeuralGreedy].contains(&a)),
             ("lr", self.lr.is_some(), stepped || trunk),
             ("members", self.members.is_some(), trunk),
             ("trunk", self.trunk.is_some(), trunk),
-            ("net", self.net.is_some(), network.contains(&a)),
-            ("covariance", self.covariance.is_some(), network.contains(&a)),
+            ("net", self.net.is_some(), network),
+            ("covariance", self.covariance.is_some(), network),
             ("sigma", self.sigma.is_some(), a == KernLcb),
             ("max_samples", self.max_samples.is_some(), a == KernLcb),
-            ("lambda", self.lambda.is_some(), network.contains(&a) || linear),
+            ("lambda", self.lambda.is_some(), network || a.is_ridge()),
             ("action", self.action.is_some(), a == Constant),
         ];
         for (name, given, fits) in checks {

@@ -1,11 +1,14 @@
 //! The certificate of a policy file.
 
-use neuralcb::LoggedData;
-use neuralcb::ope::{BoundConfig, Certificate, Paired, importance_weights};
+use neuralcb::ope::{BoundConfig, Certificate};
 use serde::{Deserialize, Serialize};
 
 use super::TuneOptions;
+use super::judge::pair;
+use super::parts::CERTIFY;
+use super::rounds::Rounds;
 use crate::policy::{Origin, Policy, PolicyError};
+use crate::train::Progress;
 
 /// What a certificate speaks of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,24 +35,18 @@ pub struct Certified {
     pub candidates: usize,
 }
 
-/// The certificate of a policy on rounds that it has not seen. Both policies know them by the same preparation.
+/// The certificate of a policy on the third part.
 pub(super) fn certify(
+    rounds: &Rounds,
     policy: &Policy,
     clone: &Policy,
-    rounds: &LoggedData,
     config: &BoundConfig,
     share: f64,
+    range_given: bool,
+    progress: Progress<'_>,
 ) -> Result<Certificate, PolicyError> {
-    let contexts = rounds.contexts();
-    let choices = |policy: &Policy| policy.decide(contexts).map(|decisions| decisions.choices.expect("it chooses"));
-    let (own, other) = (choices(policy)?, choices(clone)?);
-    let weights = [importance_weights(rounds, &own)?, importance_weights(rounds, &other)?];
-    let paired = |t: usize| Paired {
-        reward: rounds.rewards()[t],
-        weight: weights[0][t],
-        other: weights[1][t],
-        apart: f64::from(u8::from(own[t] != other[t])),
-    };
-    let paired: Vec<Paired> = (0..rounds.n_rounds()).map(paired).collect();
-    Ok(Certificate::sharing(config, &paired, share)?)
+    let paired = pair(rounds, CERTIFY, [policy, clone], progress)?;
+    let mut certificate = Certificate::sharing(config, &paired, share)?;
+    certificate.assumptions.reward_range_from_log = !range_given;
+    Ok(certificate)
 }

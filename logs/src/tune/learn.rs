@@ -1,124 +1,132 @@
-//! One candidate: learned from some rounds, read off at every β.
+//! Learning a recipe from some parts of a log.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use neuralcb::ope::{BoundConfig, Paired, Statement, bound, importance_weights};
-use neuralcb::policy::{Choices, Rounding, pessimistic};
-use neuralcb::theory::Rule;
-use neuralcb::{LoggedData, Seed};
+use neuralcb::archive::Keep;
+use neuralcb::{Learner, RewardModel, Seed};
+use rayon::prelude::*;
 
-use super::candidates::{Candidate, Tried};
+use super::candidates::holds_its_rounds;
 use super::parts::summarise;
+use super::rounds::{Parts, Rounds};
 use crate::log::{LogSummary, Preparation, ReadLog};
 use crate::memory;
 use crate::policy::{Algorithm, Method, Origin, Policy, PolicyError, Recipe};
-use crate::train::{arrays, describe, observe};
-use neuralcb::archive::Keep;
+use crate::train::{Progress, Step, arrays, describe, observe, watched};
 
-/// The log as candidates see it.
+/// Bytes of rounds that a learner is given at most which keeps them: it holds them up to three times.
+pub(super) const MOST_BYTES: usize = 96 << 20;
+
+/// The log as learners see it.
 pub(super) struct Source<'a> {
     pub log: &'a dyn ReadLog,
     pub preparation: &'a Preparation,
     pub origin: &'a Origin,
     pub skipped: u64,
+    pub rounds: &'a Rounds,
+}
+
+/// What a recipe became.
+pub(super) struct Taught {
+    pub method: Method,
+    /// None of what learns nothing.
+    learner: Option<Box<dyn Learner>>,
 }
 
 impl Source<'_> {
-    /// The method of a recipe for these rounds: rewards are scaled by them alone, and `constant` is their best action.
-    fn method(&self, recipe: &Recipe, rounds: &LoggedData) -> Result<(Method, LogSummary), PolicyError> {
-        let summary = summarise(rounds, self.preparation, self.skipped);
-        let mut recipe = recipe.clone();
-        if recipe.algorithm == Algorithm::Constant && recipe.action.is_none() {
-            recipe.action = Some(self.preparation.actions()[best_constant(rounds)].clone());
+    /// Learns recipes from some parts. Those that read every round once share one pass; those that keep what they
+    /// learn from are given a sample of at most `most` rounds, which all of them share.
+    pub fn learn(
+        &self,
+        recipes: &[Recipe],
+        from: Parts,
+        most: usize,
+        progress: Progress<'_>,
+    ) -> Result<(Vec<Taught>, LogSummary), PolicyError> {
+        let (summary, best) = summarise(self.rounds, from, self.preparation, self.skipped)?;
+        let mut taught = Vec::new();
+        for recipe in recipes {
+            let mut recipe = recipe.clone();
+            if recipe.algorithm == Algorithm::Constant && recipe.action.is_none() {
+                recipe.action = Some(self.preparation.actions()[best].clone());
+            }
+            let method = recipe.method(&summary, self.preparation.actions(), None)?;
+            let learner = match &method {
+                Method::Model { config, .. } => {
+                    Some(memory::learner(config, self.preparation.layout(), Seed::new(recipe.seed))?)
+                }
+                Method::Clone { .. } | Method::Constant { .. } | Method::Uniform => None,
+            };
+            taught.push(Taught { method, learner });
         }
-        Ok((recipe.method(&summary, self.preparation.actions(), None)?, summary))
+        let keeps = |t: &Taught| matches!(&t.method, Method::Model { config, .. } if holds_its_rounds(config));
+        let (mut keeping, mut reading): (Vec<&mut Taught>, Vec<&mut Taught>) =
+            taught.iter_mut().filter(|t| t.learner.is_some()).partition(|t| keeps(t));
+        if !keeping.is_empty() {
+            let most = most.min(MOST_BYTES / self.rounds.bytes_per_round());
+            let seed = Seed::new(recipes[0].seed);
+            let sample = self.rounds.sample(from, most, seed)?;
+            keeping.iter_mut().try_for_each(|t| t.observe(&sample, self.log))?;
+        }
+        if !reading.is_empty() {
+            let mut done = 0;
+            for block in self.rounds.of(from) {
+                let block = block?;
+                progress(Step::Doing("learning", done, summary.rounds));
+                reading.par_iter_mut().try_for_each(|t| t.observe(&block, self.log))?;
+                done += block.n_rounds() as u64;
+            }
+        }
+        Ok((taught, summary))
     }
 
-    /// The policy that a recipe learns from these rounds.
-    pub fn policy(&self, recipe: &Recipe, rounds: &LoggedData) -> Result<Policy, PolicyError> {
-        let (method, summary) = self.method(recipe, rounds)?;
-        let seed = Seed::new(recipe.seed);
-        let arrays = match &method {
-            Method::Model { config, scale, .. } => {
-                let mut learner = memory::learner(config, self.preparation.layout(), seed)?;
-                observe(learner.as_mut(), rounds, *scale, &mut |_| self.log.go_on())?;
-                arrays(learner.as_mut(), Keep::Policy)?
-            }
-            Method::Clone { .. } | Method::Constant { .. } | Method::Uniform => BTreeMap::new(),
+    /// The policy of a method that learns nothing.
+    pub fn fixed(&self, method: &Method, seed: u64) -> Result<Policy, PolicyError> {
+        let (log, origin) = (summarise(self.rounds, 1, self.preparation, self.skipped)?.0, self.origin.clone());
+        let description = describe(method.clone(), self.preparation.clone(), log, origin, seed);
+        Ok(Policy::new(description, BTreeMap::new())?)
+    }
+
+    /// The policy that a recipe learns from some parts.
+    pub fn policy(
+        &self,
+        recipe: &Recipe,
+        from: Parts,
+        most: usize,
+        progress: Progress<'_>,
+    ) -> Result<Policy, PolicyError> {
+        let (taught, summary) = self.learn(std::slice::from_ref(recipe), from, most, progress)?;
+        let Taught { method, learner } = taught.into_iter().next().expect("one for each recipe");
+        let learned = match learner {
+            Some(mut learner) => watched(self.log, progress, |watch| {
+                learner.watch(watch);
+                arrays(learner.as_mut(), Keep::Policy)
+            })?,
+            None => BTreeMap::new(),
         };
         let description = describe(method, self.preparation.clone(), summary, self.origin.clone(), recipe.seed);
-        Ok(Policy::new(description, arrays)?)
-    }
-
-    /// Learns a candidate once and judges it at every β.
-    pub fn try_candidate(
-        &self,
-        candidate: &Candidate,
-        learn: &LoggedData,
-        judge: &Judge<'_>,
-    ) -> Result<Vec<(Recipe, Tried)>, PolicyError> {
-        let (recipe, contexts) = (&candidate.recipe, judge.rounds.contexts());
-        if let (Method::Model { config, scale, beta, .. }, _) = self.method(recipe, learn)? {
-            let mut learner = memory::learner(&config, self.preparation.layout(), Seed::new(recipe.seed))?;
-            memory::check(contexts.n_pairs() as u128 * 16, "judging candidates", "hold out fewer rounds (--choose)")?;
-            observe(learner.as_mut(), learn, scale, &mut |_| self.log.go_on())?;
-            let estimates = learner.model()?.estimate(contexts)?;
-            let of = |recipe: Recipe, asked: Option<f64>, beta: f64| {
-                let choices = pessimistic(contexts, &estimates, beta, Rounding::None)?;
-                let tried = judge.of(&recipe, asked, &choices)?;
-                Ok((recipe, tried))
-            };
-            if candidate.betas.is_empty() {
-                return Ok(vec![of(recipe.clone(), None, beta)?]);
-            }
-            let at = |&beta: &f64| of(Recipe { beta: Some(Rule::Fixed(beta)), ..recipe.clone() }, Some(beta), beta);
-            // Whose numbers have left their range is no candidate.
-            let lost = |tried: &Result<_, PolicyError>| {
-                matches!(tried, Err(PolicyError::Library(neuralcb::Error::Estimate { .. })))
-            };
-            return candidate.betas.iter().map(at).filter(|tried| !lost(tried)).collect();
-        }
-        let decisions = self.policy(recipe, learn)?.decide(contexts)?;
-        let of = |choices: Choices| Ok((recipe.clone(), judge.of(recipe, None, &choices)?));
-        decisions.choices.into_iter().map(of).collect()
+        Ok(Policy::new(description, learned)?)
     }
 }
 
-/// The rounds to choose by and how they are read.
-pub(super) struct Judge<'a> {
-    pub rounds: &'a LoggedData,
-    pub bound: BoundConfig,
-}
-
-impl Judge<'_> {
-    fn of(&self, recipe: &Recipe, beta: Option<f64>, choices: &Choices) -> Result<Tried, PolicyError> {
-        let weights = importance_weights(self.rounds, choices)?;
-        let rounds: Vec<Paired> =
-            weights.iter().zip(self.rounds.rewards()).map(|(&w, &r)| Paired::single(w, r)).collect();
-        let value = bound(&self.bound, Statement::Value, &rounds)?;
-        Ok(Tried {
-            algorithm: recipe.algorithm,
-            mode: recipe.mode,
-            lr: recipe.lr,
-            sigma: recipe.sigma,
-            beta,
-            value: value.estimate,
-            lower: value.lower,
-            coverage: weights.iter().sum::<f64>() / weights.len() as f64,
-            agreeing: weights.iter().filter(|&&w| w > 0.0).count() as u64,
-        })
+impl Taught {
+    fn observe(&mut self, rounds: &neuralcb::LoggedData, log: &dyn ReadLog) -> Result<(), PolicyError> {
+        let (Method::Model { scale, .. }, Some(learner)) = (&self.method, &mut self.learner) else { return Ok(()) };
+        Ok(observe(learner.as_mut(), rounds, *scale, &mut |_| log.go_on())?)
     }
-}
 
-/// The action with the largest self-normalised value on the rounds learned from.
-fn best_constant(learn: &LoggedData) -> usize {
-    let mut sums = vec![(0.0, 0.0); learn.contexts().layout().n_actions];
-    let propensities = learn.propensities().expect("known or estimated");
-    for t in 0..learn.n_rounds() {
-        let (weight, reward) = &mut sums[learn.actions()[t] as usize];
-        *weight += 1.0 / propensities[t];
-        *reward += learn.rewards()[t] / propensities[t];
+    /// Its reward model, fitted; none of what learns nothing.
+    pub fn model(
+        &mut self,
+        log: &dyn ReadLog,
+        progress: Progress<'_>,
+    ) -> Result<Option<Arc<dyn RewardModel>>, PolicyError> {
+        let Some(learner) = &mut self.learner else { return Ok(None) };
+        let fit = |watch: &Arc<neuralcb::Watch>| {
+            learner.watch(watch);
+            Ok(learner.model()?)
+        };
+        watched(log, progress, fit).map(Some)
     }
-    let value = |a: usize| if sums[a].0 > 0.0 { sums[a].1 / sums[a].0 } else { f64::NEG_INFINITY };
-    (0..sums.len()).fold(0, |best, a| if value(a) > value(best) { a } else { best })
 }

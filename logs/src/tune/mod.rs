@@ -14,159 +14,75 @@
 //!
 //! The scales of features and the list of actions are those of the whole log. No reward of the third part is read before its
 //! certificate. Where the log's policy learned from its rewards, say `adaptive`, and hold out by time.
+//!
+//! Short logs have no rounds to spare for choosing: their first two parts are one, every third of which is chosen by once
+//! with what was learned from the others. Long logs do not fit into memory: their prepared rounds go once into a file
+//! ([`Scratch`]), and everything reads that. Learners that keep what they learn from are given a sample of it.
 
 mod candidates;
 mod certify;
+mod judge;
 mod learn;
+mod options;
 mod parts;
+mod rounds;
+mod scratch;
 
-use neuralcb::ope::{BoundConfig, BoundMethod, Certificate, Claim};
-use neuralcb::policy::{PropensityConfig, estimate_propensities};
+use neuralcb::ope::{Certificate, Claim};
+use neuralcb::policy::estimate_propensities;
+use neuralcb::theory::Rule;
 use neuralcb::{LoggedData, Seed};
-use rayon::prelude::*;
-use serde::{Deserialize, Serialize};
+use tempfile::TempDir;
 
-pub use candidates::Tried;
+pub use candidates::{Tried, USUAL};
 pub use certify::{Certified, Certifies};
+pub use options::{HoldOut, IfNotBetter, TuneOptions};
+pub use scratch::Scratch;
 
-use crate::log::{Preparation, ReadLog};
-use crate::policy::{Algorithm, Mode, Origin, Policy, PolicyError, Recipe};
-use crate::train::read_all;
-use candidates::{Candidate, candidates};
+use crate::error::FileError;
+use crate::log::{LogSummary, Preparation, ReadLog};
+use crate::policy::{Algorithm, Origin, Policy, PolicyError, Recipe};
+use crate::train::{Progress, Step, read_all};
+use candidates::{Candidate, candidates, holds_its_rounds};
 use certify::certify;
-use learn::{Judge, Source};
-use parts::Parts;
-
-/// Which rounds are held out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum HoldOut {
-    /// The last ones: what a policy learned from the past earns later.
-    Time,
-    /// Drawn at random.
-    Random,
-}
-
-/// What is written where the winner is not shown to be better than the policy that made the log.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum IfNotBetter {
-    /// The winner all the same.
-    Keep,
-    /// A clone of the policy that made the log.
-    Clone,
-    /// Nothing.
-    Refuse,
-}
-
-/// Settings of the tuning.
-///
-/// | name | default | purpose | range |
-/// |---|---|---|---|
-/// | `base` | practical | what the candidates start from, and the seed | |
-/// | `hold_out` | time | which rounds are held out | |
-/// | `choose` | 0.15 | the share of rounds to choose by | in (0, ⅓) |
-/// | `certify` | 0.25 | the share of rounds to certify on | in (0, ⅓) |
-/// | `refit` | false | learn from all rounds at the end; the certificate is then of the procedure | |
-/// | `if_not_better` | clone | what is written where nothing is shown to be better than the log's policy | |
-/// | `confidence` | 0.95 | of the certificate | in (0, 1) |
-/// | `reward_range` | from the log | \[least, greatest\] reward possible | least < greatest |
-/// | `least_propensity` | not known | no eligible action is less likely in any round | in (0, 1] |
-/// | `adaptive` | false | whether the log's policy changed with what it saw | |
-/// | `betas` | 0, 0.1, 0.3, 1, 3 | β of every reward model | ≥ 0 |
-/// | `lrs` | 1e-3, 3e-4 | learning rates of the neural model | > 0 |
-/// | `modes` | S | its training modes | |
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct TuneOptions {
-    /// What the candidates start from.
-    pub base: Recipe,
-    /// Which rounds are held out.
-    pub hold_out: HoldOut,
-    /// The share of rounds to choose by.
-    pub choose: f64,
-    /// The share of rounds to certify on.
-    pub certify: f64,
-    /// Whether the policy learns from all rounds at the end.
-    pub refit: bool,
-    /// What is written where nothing is shown to be better.
-    pub if_not_better: IfNotBetter,
-    /// The confidence of the certificate.
-    pub confidence: f64,
-    /// Least and greatest reward possible.
-    pub reward_range: Option<[f64; 2]>,
-    /// No eligible action is less likely in any round of the log.
-    pub least_propensity: Option<f64>,
-    /// Whether the log's policy changed with what it saw.
-    pub adaptive: bool,
-    /// β of every reward model.
-    pub betas: Vec<f64>,
-    /// Learning rates.
-    pub lrs: Vec<f64>,
-    /// Training modes.
-    pub modes: Option<Vec<Mode>>,
-    /// How propensities are estimated where the log has none.
-    pub propensities: PropensityConfig,
-}
-
-impl Default for TuneOptions {
-    fn default() -> Self {
-        TuneOptions {
-            base: Recipe::default(),
-            hold_out: HoldOut::Time,
-            choose: 0.15,
-            certify: 0.25,
-            refit: false,
-            if_not_better: IfNotBetter::Clone,
-            confidence: 0.95,
-            reward_range: None,
-            least_propensity: None,
-            adaptive: false,
-            betas: vec![0.0, 0.1, 0.3, 1.0, 3.0],
-            lrs: vec![1e-3, 3e-4],
-            modes: None,
-            propensities: PropensityConfig::default(),
-        }
-    }
-}
-
-impl TuneOptions {
-    fn check(&self) -> Result<(), PolicyError> {
-        let refuse = |name, range, got| Err(PolicyError::from(neuralcb::Error::Param { name, range, got }));
-        for (name, share) in [("choose", self.choose), ("certify", self.certify)] {
-            if !(share > 0.0 && share < 1.0 / 3.0) {
-                return refuse(name, "in (0, 1/3)", share);
-            }
-        }
-        if self.adaptive && self.hold_out == HoldOut::Random {
-            let cure = "hold out by time: later rounds of an adaptive log tell of the earlier ones' rewards";
-            return Err(PolicyError::Recipe { name: "hold_out = random", algorithm: "an adaptive log".into(), cure });
-        }
-        self.bound([0.0, 1.0], false).check()?;
-        self.betas.iter().try_for_each(|&beta| crate::policy::check_beta(beta))?;
-        Ok(())
-    }
-
-    /// The bounds that are asked for, on a log with rewards in that range.
-    fn bound(&self, seen: [f64; 2], estimated_propensities: bool) -> BoundConfig {
-        BoundConfig {
-            method: BoundMethod::Betting,
-            confidence: self.confidence,
-            // a single number is no range
-            reward_range: self.reward_range.or((seen[0] < seen[1]).then_some(seen)),
-            least_propensity: self.least_propensity,
-            adaptive: self.adaptive,
-            estimated_propensities,
-            ..BoundConfig::default()
-        }
-    }
-}
+use judge::{Chooser, Judged, judge};
+use learn::Source;
+use parts::{CERTIFY, Fold, SEEN, divide};
+use rounds::{Kept, Rounds, read_log};
+use scratch::{State, key};
 
 /// Rounds of which a choice can be made.
 const LEAST_ROUNDS: u64 = 100;
 
 /// The winner's part of δ where the clone may be written in its place.
 const WINNER: f64 = 0.75;
+
+/// Rounds that a candidate which keeps them learns from at most while it is compared, as in `auto`.
+const COMPARED_ON: usize = 100_000;
+
+/// Rounds that a winner which keeps them learns from at most.
+const LEARNED_FROM: usize = 1_000_000;
+
+/// The confidence of the scores.
+const SCORE: f64 = 0.95;
+
+/// A tuning whose log has been read. Its groups of candidates may be tried in any order and anywhere: the same log and
+/// settings give the same bits.
+pub struct Tuning<'a> {
+    log: &'a dyn ReadLog,
+    options: &'a TuneOptions,
+    preparation: Preparation,
+    summary: LogSummary,
+    origin: Origin,
+    rounds: Rounds,
+    folds: Vec<Fold>,
+    estimated: bool,
+    listed: Vec<Candidate>,
+    /// Where what was tried is kept.
+    journal: Option<&'a Scratch>,
+    /// The folder of the rounds where no other was given.
+    _folder: Option<TempDir>,
+}
 
 /// What was found.
 pub struct Tuned {
@@ -178,6 +94,11 @@ pub struct Tuned {
     pub tried: Vec<Tried>,
     /// Rounds to learn from, to choose by and to certify on.
     pub parts: [u64; 3],
+    /// How many times candidates learned and were compared: on a short log each round before the certificate is chosen by
+    /// once.
+    pub folds: usize,
+    /// Rounds that learners which keep them learned from at most, where that is less than there were.
+    pub sampled: Option<u64>,
     /// Mean reward of the log's own policy on the rounds to certify on.
     pub behaviour: f64,
     /// Whether propensities had to be estimated.
@@ -208,7 +129,9 @@ impl Tuned {
             "winner": self.winner,
             "beats_the_log": self.beats_the_log(),
             "parts": {"learn": self.parts[0], "choose": self.parts[1], "certify": self.parts[2]},
-            "held_out": self.parts[1] + self.parts[2],
+            "folds": self.folds,
+            "sampled": self.sampled,
+            "held_out": self.parts[2],
             "behaviour": self.behaviour,
             "estimated_propensities": self.estimated_propensities,
             "words": self.words,
@@ -217,108 +140,277 @@ impl Tuned {
     }
 }
 
-/// Chooses among the candidates and certifies what is to be written.
-pub fn tune(log: &dyn ReadLog, options: &TuneOptions, progress: &mut dyn FnMut(&str)) -> Result<Tuned, PolicyError> {
-    options.check()?;
-    progress("preparing");
-    let (preparation, summary) = Preparation::fit(log, &options.base.prepares())?;
-    if summary.rounds < LEAST_ROUNDS {
-        return Err(PolicyError::TooShort { rounds: summary.rounds, what: "tuning", least: LEAST_ROUNDS });
-    }
-    let origin = Origin::of(log)?;
-    let (rounds, estimated) = with_propensities(log, &preparation, options, progress)?;
-    let parts = Parts::new(&rounds, options, Seed::new(options.base.seed));
-    let source = Source { log, preparation: &preparation, origin: &origin, skipped: summary.skipped };
-    let config = options.bound([summary.min_reward, summary.max_reward], estimated);
-    let listed = candidates(options);
-    progress(&format!("{} candidates", listed.iter().map(|c| c.betas.len().max(1)).sum::<usize>()));
-    let (winner, tried) = choose(&source, &listed, &parts, &config)?;
-    progress("learning the winner from both parts");
-    let policy = source.policy(&winner, &parts.seen)?;
-    let clone_recipe = listed.iter().map(|c| &c.recipe).find(|recipe| recipe.algorithm == Algorithm::Clone);
-    let clone_recipe = clone_recipe.expect("among the candidates").clone();
-    let clone = source.policy(&clone_recipe, &parts.seen)?;
-    progress("certifying");
-    let fall_back = options.if_not_better == IfNotBetter::Clone && winner.algorithm != Algorithm::Clone;
-    let share = if fall_back { WINNER } else { 1.0 };
-    let mut certificate = with_range_said(certify(&policy, &clone, &parts.certify, &config, share)?, options);
-    if winner.algorithm == Algorithm::Clone {
-        certificate.over_clone = NOTHING;
-    }
-    let shown = certificate.beats_the_log();
-    let (written, recipe, its) = match options.if_not_better {
-        IfNotBetter::Clone if !shown && fall_back => {
-            let its = certify(&clone, &clone, &parts.certify, &config, 1.0 - WINNER)?;
-            (Some(clone), clone_recipe, Certificate { over_clone: NOTHING, ..with_range_said(its, options) })
+/// Chooses among the candidates and certifies what is to be written. Rounds that are too many for memory go into a
+/// temporary folder.
+pub fn tune(log: &dyn ReadLog, options: &TuneOptions, progress: Progress<'_>) -> Result<Tuned, PolicyError> {
+    Tuning::new(log, options, None, progress)?.run(progress)
+}
+
+/// As [`tune`], with a folder for what does not fit into memory. A run that was killed goes on from what it has left there.
+pub fn tune_in(
+    log: &dyn ReadLog,
+    options: &TuneOptions,
+    scratch: &Scratch,
+    progress: Progress<'_>,
+) -> Result<Tuned, PolicyError> {
+    Tuning::new(log, options, Some(scratch), progress)?.run(progress)
+}
+
+impl<'a> Tuning<'a> {
+    /// Reads the log.
+    pub fn new(
+        log: &'a dyn ReadLog,
+        options: &'a TuneOptions,
+        scratch: Option<&'a Scratch>,
+        progress: Progress<'_>,
+    ) -> Result<Tuning<'a>, PolicyError> {
+        options.check()?;
+        let listed = candidates(options)?;
+        progress(Step::Preparing);
+        if let Some((scratch, state)) = scratch.and_then(|scratch| Some((scratch, scratch.load()?))) {
+            let origin = Origin::of(log)?;
+            if state.key == key(options, &origin.sha256) {
+                let State { preparation, summary, index, .. } = state;
+                let rounds = Rounds::in_file(&scratch.rounds(), index, preparation.layout());
+                return Ok(Tuning::of(log, options, preparation, summary, origin, rounds, listed, Some(scratch)));
+            }
         }
-        IfNotBetter::Refuse if !shown => (None, winner.clone(), certificate.clone()),
-        _ => (Some(policy), winner.clone(), certificate.clone()),
-    };
-    let words = words(&winner, &recipe, &certificate, &its, written.is_some());
-    let written = written.map(|policy| {
-        let (policy, certifies) = match options.refit {
-            true => (source.policy(&recipe, &rounds)?, Certifies::Procedure),
-            false => (policy, Certifies::ThisFile),
+        let (preparation, summary) = Preparation::fit(log, &options.base.prepares())?;
+        if summary.rounds < LEAST_ROUNDS {
+            return Err(PolicyError::TooShort { rounds: summary.rounds, what: "tuning", least: LEAST_ROUNDS });
+        }
+        let origin = Origin::of(log)?;
+        if summary.propensities.is_none() {
+            let rounds = LoggedData::concat(read_all(log, &preparation)?)?;
+            let p = estimate_propensities(&options.propensities, &rounds, Seed::new(options.base.seed))?;
+            let (contexts, actions) = (rounds.contexts().clone(), rounds.actions().to_vec());
+            let rounds = LoggedData::new(contexts, actions, rounds.rewards().to_vec(), Some(p))?;
+            let rounds = Rounds::in_memory(vec![rounds]);
+            return Ok(Tuning::of(log, options, preparation, summary, origin, rounds, listed, None));
+        }
+        let mut own = None;
+        let (folder, always) = match scratch {
+            Some(scratch) => (scratch.rounds(), scratch.always),
+            None => {
+                let path = std::env::temp_dir();
+                let made = tempfile::tempdir().map_err(|source| FileError::CreateFolder { path, source })?;
+                (own.insert(made).path().join("rounds"), false)
+            }
         };
-        Ok::<_, PolicyError>(policy.certified(Certified {
-            certificate: its.clone(),
-            certifies,
-            log: origin.clone(),
-            settings: options.clone(),
-            candidates: tried.len(),
-        }))
-    });
-    Ok(Tuned {
-        policy: written.transpose()?,
-        winner: certificate,
-        tried,
-        parts: [&parts.learn, &parts.choose, &parts.certify].map(|part| part.n_rounds() as u64),
-        behaviour: parts.certify.rewards().iter().sum::<f64>() / parts.certify.n_rounds() as f64,
-        estimated_propensities: estimated,
-        words,
-    })
+        let all = summary.rounds;
+        let kept = read_log(log, &preparation, &folder, always, &mut |done| {
+            progress(Step::Doing("reading", done, all));
+        })?;
+        let (rounds, journal) = match kept {
+            Kept::Memory(blocks) => (Rounds::in_memory(blocks), None),
+            Kept::File(index) => {
+                if let Some(scratch) = scratch {
+                    let key = key(options, &origin.sha256);
+                    let state = State { key, preparation, summary, index };
+                    scratch.save(&state)?;
+                    let State { preparation, summary, index, .. } = state;
+                    let rounds = Rounds::in_file(&folder, index, preparation.layout());
+                    return Ok(Tuning::of(log, options, preparation, summary, origin, rounds, listed, Some(scratch)));
+                }
+                (Rounds::in_file(&folder, index, preparation.layout()), None)
+            }
+        };
+        let mut tuning = Tuning::of(log, options, preparation, summary, origin, rounds, listed, journal);
+        tuning._folder = own;
+        Ok(tuning)
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn of(
+        log: &'a dyn ReadLog,
+        options: &'a TuneOptions,
+        preparation: Preparation,
+        summary: LogSummary,
+        origin: Origin,
+        mut rounds: Rounds,
+        listed: Vec<Candidate>,
+        journal: Option<&'a Scratch>,
+    ) -> Tuning<'a> {
+        let estimated = summary.propensities.is_none();
+        let (parts, folds) = divide(summary.rounds as usize, options);
+        rounds.divide(parts);
+        Tuning { log, options, preparation, summary, origin, rounds, folds, estimated, listed, journal, _folder: None }
+    }
+
+    fn source(&self) -> Source<'_> {
+        let (log, preparation, origin) = (self.log, &self.preparation, &self.origin);
+        Source { log, preparation, origin, skipped: self.summary.skipped, rounds: &self.rounds }
+    }
+
+    fn run(&self, progress: Progress<'_>) -> Result<Tuned, PolicyError> {
+        let mut tried: Vec<Tried> = self.journal.map_or(Vec::new(), |j| j.all_tried().into_iter().flatten().collect());
+        for group in self.groups() {
+            if group.iter().any(|c| tried.iter().any(|t| t.candidate == *c)) {
+                continue;
+            }
+            let some = self.try_group(&group, progress)?;
+            self.journal.map_or(Ok(()), |journal| journal.add(&some))?;
+            tried.extend(some);
+        }
+        self.finish(tried, progress)
+    }
+
+    /// The candidates in groups: those that read every round once share one pass over the log, the others stand alone.
+    pub fn groups(&self) -> Vec<Vec<usize>> {
+        let (mut streamed, mut alone) = (Vec::new(), Vec::<Vec<usize>>::new());
+        for (i, candidate) in self.listed.iter().enumerate() {
+            let method = candidate.recipe.method(&self.summary, self.preparation.actions(), None);
+            let keeps = matches!(&method, Ok(crate::policy::Method::Model { config, .. }) if holds_its_rounds(config));
+            if keeps { alone.push(vec![i]) } else { streamed.push(i) }
+        }
+        (!streamed.is_empty()).then_some(streamed).into_iter().chain(alone).collect()
+    }
+
+    /// Tries a group of candidates: each learns, and is judged at every β on rounds that it has not seen.
+    pub fn try_group(&self, group: &[usize], progress: Progress<'_>) -> Result<Vec<Tried>, PolicyError> {
+        let source = self.source();
+        let recipes: Vec<Recipe> = group.iter().map(|&i| alone(&self.listed[i])).collect();
+        let mut judged = Judged::default();
+        for fold in &self.folds {
+            let (mut taught, _) = source.learn(&recipes, fold.learn, COMPARED_ON, progress)?;
+            let mut fixed = Vec::new();
+            let mut models = Vec::new();
+            for (&i, taught) in group.iter().zip(&mut taught) {
+                let model = taught.model(self.log, progress)?;
+                if model.is_none() {
+                    fixed.push(source.fixed(&taught.method, self.options.base.seed)?);
+                }
+                let betas = match &taught.method {
+                    crate::policy::Method::Model { beta, .. } if self.listed[i].betas.is_empty() => vec![*beta],
+                    _ => self.listed[i].betas.clone(),
+                };
+                models.push((model, betas));
+            }
+            let mut fixed = fixed.iter();
+            let choosers: Vec<Chooser<'_>> = models
+                .iter()
+                .map(|(model, betas)| match model {
+                    Some(model) => Chooser::Model(model.clone(), betas),
+                    None => Chooser::Policy(fixed.next().expect("one for each without a model")),
+                })
+                .collect();
+            judge(&self.rounds, fold.choose, &choosers, progress, &mut |block, played| judged.add(block, played))?;
+        }
+        let asked = group.iter().flat_map(|&i| {
+            let betas: Vec<Option<f64>> = self.listed[i].betas.iter().copied().map(Some).collect();
+            let betas = if betas.is_empty() { vec![None] } else { betas };
+            betas.into_iter().map(move |beta| (i, beta))
+        });
+        let tried = asked.enumerate().filter_map(|(n, (candidate, beta))| {
+            let (score, recipe) = (judged.score(n, SCORE)?, &self.listed[candidate].recipe);
+            Some(Tried {
+                candidate,
+                algorithm: recipe.algorithm,
+                mode: recipe.mode,
+                lr: recipe.lr,
+                sigma: recipe.sigma,
+                beta,
+                value: score.value,
+                lower: score.lower,
+                coverage: score.coverage,
+                agreeing: score.agreeing,
+            })
+        });
+        Ok(tried.collect())
+    }
+
+    /// The policy that a candidate learns from all that may be known before the certificate.
+    pub fn policy(&self, tried: &Tried, progress: Progress<'_>) -> Result<Policy, PolicyError> {
+        self.source().policy(&self.recipe(tried), SEEN, LEARNED_FROM, progress)
+    }
+
+    fn recipe(&self, tried: &Tried) -> Recipe {
+        let recipe = self.listed[tried.candidate].recipe.clone();
+        Recipe { beta: tried.beta.map(Rule::Fixed), ..recipe }
+    }
+
+    /// Learns the best of what was tried from both parts, and certifies what is to be written.
+    pub fn finish(&self, mut tried: Vec<Tried>, progress: Progress<'_>) -> Result<Tuned, PolicyError> {
+        let (options, source, rounds) = (self.options, self.source(), &self.rounds);
+        // of equal scores the earlier, which is the simpler, whatever the order in which they were tried
+        tried.sort_by(|a, b| {
+            let beta = |t: &Tried| t.beta.unwrap_or(0.0);
+            b.lower.total_cmp(&a.lower).then(a.candidate.cmp(&b.candidate)).then(beta(a).total_cmp(&beta(b)))
+        });
+        let Some(best) = tried.first() else {
+            return Err(neuralcb::Error::Param { name: "candidates", range: "at least 1", got: 0.0 }.into());
+        };
+        let winner = self.recipe(best);
+        let policy = self.policy(best, progress)?;
+        let clone_recipe =
+            Recipe { algorithm: Algorithm::Clone, preparation: winner.preparation.clone(), ..Recipe::default() };
+        let clone_recipe = Recipe { seed: winner.seed, members: options.base.members, ..clone_recipe };
+        let clone = source.policy(&clone_recipe, SEEN, LEARNED_FROM, progress)?;
+        let config = options.bound([self.summary.min_reward, self.summary.max_reward], self.estimated);
+        let is_clone = winner.algorithm == Algorithm::Clone;
+        let fall_back = options.if_not_better == IfNotBetter::Clone && !is_clone;
+        let share = if fall_back { WINNER } else { 1.0 };
+        let certify = |policy: &Policy, share: f64, progress: Progress<'_>| {
+            certify(rounds, policy, &clone, &config, share, options.reward_range.is_some(), progress)
+        };
+        let mut certificate = certify(&policy, share, progress)?;
+        if is_clone {
+            certificate.over_clone = NOTHING;
+        }
+        let shown = certificate.beats_the_log();
+        let (written, recipe, its) = match options.if_not_better {
+            IfNotBetter::Clone if !shown && fall_back => {
+                let its = certify(&clone, 1.0 - WINNER, progress)?;
+                (Some(clone.clone()), clone_recipe, Certificate { over_clone: NOTHING, ..its })
+            }
+            IfNotBetter::Refuse if !shown => (None, winner.clone(), certificate.clone()),
+            _ => (Some(policy), winner.clone(), certificate.clone()),
+        };
+        let words = words(&winner, &recipe, &certificate, &its, written.is_some());
+        let written = written.map(|policy| {
+            let (policy, certifies) = match options.refit {
+                true => (source.policy(&recipe, SEEN | CERTIFY, LEARNED_FROM, progress)?, Certifies::Procedure),
+                false => (policy, Certifies::ThisFile),
+            };
+            Ok::<_, PolicyError>(policy.certified(Certified {
+                certificate: its.clone(),
+                certifies,
+                log: self.origin.clone(),
+                settings: options.clone(),
+                candidates: tried.len(),
+            }))
+        });
+        let (mut n, mut earned) = (0u64, 0.0);
+        for block in rounds.of(CERTIFY) {
+            let block = block?;
+            n += block.n_rounds() as u64;
+            earned += block.rewards().iter().sum::<f64>();
+        }
+        let count = |parts: u8| rounds.count(parts) as u64;
+        let most = LEARNED_FROM.min(learn::MOST_BYTES / rounds.bytes_per_round()) as u64;
+        Ok(Tuned {
+            policy: written.transpose()?,
+            winner: certificate,
+            tried,
+            parts: [count(self.folds[0].learn), self.folds.iter().map(|f| count(f.choose)).sum(), n],
+            folds: self.folds.len(),
+            sampled: (count(SEEN) > most).then_some(most),
+            behaviour: earned / n as f64,
+            estimated_propensities: self.estimated,
+            words,
+        })
+    }
+}
+
+/// A candidate as it is compared: one network of a learner on a trunk is enough to tell learners apart.
+fn alone(candidate: &Candidate) -> Recipe {
+    let recipe = candidate.recipe.clone();
+    let one = recipe.algorithm.trunk().filter(|_| recipe.algorithm != Algorithm::Viper).map(|_| 1);
+    Recipe { members: one.or(recipe.members), ..recipe }
 }
 
 /// A policy less itself.
 const NOTHING: Claim = Claim { lower: 0.0, estimate: Some(0.0) };
-
-/// Says so where the rewards' range was taken from the log.
-fn with_range_said(mut certificate: Certificate, options: &TuneOptions) -> Certificate {
-    certificate.assumptions.reward_range_from_log = options.reward_range.is_none();
-    certificate
-}
-
-/// All rounds, with propensities that are their own or were estimated.
-fn with_propensities(
-    log: &dyn ReadLog,
-    preparation: &Preparation,
-    options: &TuneOptions,
-    progress: &mut dyn FnMut(&str),
-) -> Result<(LoggedData, bool), PolicyError> {
-    let rounds = LoggedData::concat(read_all(log, preparation)?)?;
-    if rounds.propensities().is_some() {
-        return Ok((rounds, false));
-    }
-    progress("estimating propensities");
-    let p = estimate_propensities(&options.propensities, &rounds, Seed::new(options.base.seed))?;
-    let (contexts, actions) = (rounds.contexts().clone(), rounds.actions().to_vec());
-    Ok((LoggedData::new(contexts, actions, rounds.rewards().to_vec(), Some(p))?, true))
-}
-
-/// The recipe with the best score on the second part, and all scores.
-fn choose(
-    source: &Source<'_>,
-    listed: &[Candidate],
-    parts: &Parts,
-    config: &BoundConfig,
-) -> Result<(Recipe, Vec<Tried>), PolicyError> {
-    let judge = Judge { rounds: &parts.choose, bound: config.clone() };
-    let tried = listed.par_iter().map(|candidate| source.try_candidate(candidate, &parts.learn, &judge));
-    let mut tried: Vec<(Recipe, Tried)> = tried.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect();
-    // of equal scores the earlier, which is the simpler
-    tried.sort_by(|(_, a), (_, b)| b.lower.total_cmp(&a.lower));
-    Ok((tried[0].0.clone(), tried.into_iter().map(|(_, tried)| tried).collect()))
-}
 
 fn words(winner: &Recipe, recipe: &Recipe, of_winner: &Certificate, its: &Certificate, written: bool) -> String {
     let (name, its_name) = (winner.algorithm.name(), recipe.algorithm.name());
