@@ -81,9 +81,8 @@ pub fn granted(certified: &Certified) -> String {
     let mut text = "\nwhat the certificate takes for granted:\n".to_owned();
     certificate.assumptions.words().iter().for_each(|words| text.push_str(&format!("- {words}\n")));
     text.push_str(&format!(
-        "chosen from {candidates} candidates by {} % of the rounds, certified on {} % (method {}; {} of {} rounds agree; \
-         seed {})\n",
-        100.0 * settings.choose,
+        "chosen from {candidates} candidates by other rounds, certified on {} % (method {}; {} of {} rounds agree; seed \
+         {})\n",
         100.0 * settings.certify,
         certificate.method,
         certificate.agreeing,

@@ -200,7 +200,7 @@ fn plays(policy: &Policy, pool: &Log) -> Result<Vec<usize>, Box<dyn Error>> {
 }
 
 fn open(path: &Path) -> Result<Log, Box<dyn Error>> {
-    Ok(Log::open(&[path], &LogOptions::default(), Want::OUTCOMES)?)
+    Ok(Log::open(&[path.to_path_buf()], &LogOptions::default(), Want::OUTCOMES)?)
 }
 
 fn run(
