@@ -31,6 +31,12 @@ pub struct Args {
     /// A file with a line `rank|read|admin TOKEN` for each token
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
+    /// TLS: a PEM file of certificates, the server's own first
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// TLS: a PEM file of the certificate's private key
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
     /// Who decides: online (the policy), apprentice (the caller's first action), logging (the caller's probabilities)
     #[arg(long, default_value = "online")]
     mode: Mode,
@@ -77,7 +83,7 @@ pub struct Args {
     /// The most connections at a time
     #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..))]
     max_connections: u32,
-    /// Time for the head of a request, and between two requests of a connection
+    /// Time for the head of a request, between two requests of a connection, and for a caller to take its answer
     #[arg(long, default_value = "30s", value_parser = args::time)]
     head_time: Duration,
     /// Time for the body of a request
@@ -92,6 +98,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         data: args.data,
         listen: args.listen,
         token_file: args.token_file,
+        tls: args.tls_cert.zip(args.tls_key),
         durability: args.durability,
         segment_bytes: args.segment_mib << 20,
         segment_age: args.segment_age,
@@ -115,7 +122,8 @@ pub fn run(args: Args) -> anyhow::Result<()> {
             ..Limits::default()
         },
     };
-    serve(config, |address| eprintln!("listening on http://{address}"))?;
+    let scheme = if config.tls.is_some() { "https" } else { "http" };
+    serve(config, |address| eprintln!("listening on {scheme}://{address}"))?;
     Ok(())
 }
 

@@ -1,6 +1,9 @@
 //! The loop from outside: traffic, join, and the log that the other commands read as it is.
 
 use std::fs;
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -137,4 +140,70 @@ fn the_order_of_folders_and_segments_does_not_matter() {
         .unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.code() == Some(2) && said.contains("is damaged at byte"), "{said}");
+}
+
+#[test]
+fn late_rewards_are_set_aside_and_a_growing_log_is_followed() {
+    let folder = tempfile::tempdir().unwrap();
+    let f = folder.path();
+    done(f, "simulate quadratic --n 50 --seed 1 --preset released-code --behaviour uniform --out log.csv");
+    done(f, "train log.csv --out policy.safetensors --algorithm constant");
+    let server = Server::start(f, "policy.safetensors --fill-missing --data data");
+    let mut client = server.client();
+    let mut ask = |event: &str| {
+        let body = format!("{{\"eventId\":\"{event}\",\"contextFeatures\":{{}}}}");
+        assert_eq!(client.post("/v1/rank", &body).0, 201);
+        sleep(Duration::from_millis(20));
+        assert_eq!(client.post(&format!("/v1/events/{event}/reward"), "{\"value\":0.75}").0, 204);
+    };
+    ask("one");
+    let command = "join data --out joined.jsonl --wait 10ms --default-reward 0.5 --follow --every 50ms";
+    let mut following = Command::new(env!("CARGO_BIN_EXE_neuralcb"))
+        .current_dir(f)
+        .args(command.split(' '))
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let wait = |lines: usize| {
+        let (started, out) = (Instant::now(), f.join("joined.jsonl"));
+        while fs::read_to_string(&out).unwrap_or_default().lines().count() != lines {
+            assert!(started.elapsed() < Duration::from_secs(60), "the log does not follow");
+            sleep(Duration::from_millis(20));
+        }
+    };
+    wait(1);
+    ask("two");
+    ask("three");
+    wait(3);
+    following.kill().unwrap();
+    following.wait().unwrap();
+    // Each reward came 20 ms after its decision: too late for 10 ms, in time for a second.
+    done(f, "join data --out late.jsonl --wait 10ms --default-reward 0.5 --until 99999999999999");
+    let rows = fs::read_to_string(f.join("late.jsonl")).unwrap();
+    assert!(rows.lines().all(|row| row.contains("\"reward\":0.5") && row.contains("\"_rewards\":0")), "{rows}");
+    let side = fs::read_to_string(f.join("late.late.jsonl")).unwrap();
+    assert!(side.lines().count() == 3 && side.contains("\"event\":\"two\",\"value\":0.75"), "{side}");
+    done(f, "join data --out late.jsonl --wait 60s --until 99999999999999");
+    let rows = fs::read_to_string(f.join("late.jsonl")).unwrap();
+    assert!(rows.lines().all(|row| row.contains("\"reward\":0.75") && row.contains("\"_rewards\":1")), "{rows}");
+    assert!(!f.join("late.late.jsonl").exists(), "nothing is late any more");
+}
+
+#[test]
+fn a_feature_called_like_a_column_of_the_log_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let f = folder.path();
+    done(f, "simulate quadratic --n 50 --seed 1 --preset released-code --behaviour uniform --out log.csv");
+    done(f, "train log.csv --out policy.safetensors --algorithm constant");
+    let server = Server::start(f, "policy.safetensors --fill-missing --data data");
+    assert_eq!(server.client().post("/v1/rank", "{\"contextFeatures\":{\"reward\":2}}").0, 201);
+    assert_eq!(server.stop(), Some(0));
+    done(f, "join data --out joined.jsonl --wait 0s");
+    let output = Command::new(env!("CARGO_BIN_EXE_neuralcb"))
+        .current_dir(f)
+        .args(["join", "data", "--out", "joined.parquet", "--wait", "0s"])
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(2) && said.contains("a feature is called `reward`"), "{said}");
 }

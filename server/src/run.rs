@@ -11,8 +11,9 @@ use tokio::runtime::Builder;
 use tokio::time::interval;
 
 use crate::decide::DecideError;
-use crate::http::{Limits, Listener, TokenError, Tokens, serve};
+use crate::http::{Limits, Listener, TlsError, TokenError, Tokens, serve, tls};
 use crate::journal::{Durability, Folder, Journal, JournalError, Options, RealDisk};
+use crate::open_files::connections;
 use crate::say;
 use crate::service::{Models, Service, ServiceConfig};
 
@@ -27,6 +28,8 @@ pub struct RunConfig {
     pub listen: SocketAddr,
     /// The file of the tokens.
     pub token_file: Option<PathBuf>,
+    /// PEM files of certificate and key, for TLS.
+    pub tls: Option<(PathBuf, PathBuf)>,
     /// When a request is answered.
     pub durability: Durability,
     /// Bytes after which a segment is closed.
@@ -53,6 +56,9 @@ pub enum RunError {
     /// The tokens cannot be read.
     #[error(transparent)]
     Tokens(#[from] TokenError),
+    /// Certificate or key cannot be used.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     /// Two policies of one name.
     #[error("policy `{0}` is given twice: name each differently, by --policy NAME=FILE")]
     TwoOfOneName(String),
@@ -86,11 +92,12 @@ pub fn run(config: RunConfig, ready: impl FnOnce(SocketAddr)) -> Result<(), RunE
     if !config.listen.ip().is_loopback() && !tokens.are_asked_for() {
         return Err(RunError::Unguarded(config.listen));
     }
+    let tls = config.tls.as_ref().map(|(cert, key)| tls(cert, key)).transpose()?;
     let models = Models::load(&config.policies, config.missing, config.service.exploration)?;
     let runtime = Builder::new_multi_thread().enable_all().build().map_err(RunError::Start)?;
     runtime.block_on(async {
         let failed = |source| RunError::Listen { address: config.listen, source };
-        let listener = Listener::bind(config.listen).await.map_err(failed)?;
+        let listener = Listener::bind(config.listen, tls).await.map_err(failed)?;
         let address = listener.address().map_err(failed)?;
         let (folder, recovered) = Folder::open(&config.data)?;
         if recovered.segments > 0 {
@@ -103,9 +110,15 @@ pub fn run(config: RunConfig, ready: impl FnOnce(SocketAddr)) -> Result<(), RunE
         })?;
         let service = Arc::new(service);
         tokio::spawn(watch(service.clone()));
+        let (wanted, mut limits) = (config.limits.max_connections, config.limits);
+        limits.max_connections = connections(wanted);
+        if limits.max_connections < wanted {
+            let cure = "raise the limit of open files, `ulimit -n`";
+            say("fewer connections", &[("most", limits.max_connections.into()), ("cure", cure.into())]);
+        }
         let stop = stopped().map_err(RunError::Start)?;
         ready(address);
-        serve(listener, service, tokens, config.limits, stop).await;
+        serve(listener, service, tokens, limits, stop).await;
         say("stopped", &[]);
         Ok(())
     })

@@ -1,16 +1,18 @@
 //! The decision log through its public interface: what was answered is there, whatever the disk does.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufReader, Write};
+use std::io::{BufReader, Write};
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use neuralcb_server::journal::{
-    Disk, DiskFile, Durability, End, Folder, Frames, Journal, JournalError, Options, RealDisk, Unlogged, segments,
+    Durability, End, Folder, Frames, Journal, JournalError, Options, RealDisk, Unlogged, segments,
 };
 use tokio::runtime::Runtime;
+
+mod common;
+use common::Broken;
 
 fn options(durability: Durability) -> Options {
     let (segment_bytes, segment_age) = (1 << 30, Duration::from_secs(3600));
@@ -115,51 +117,8 @@ fn a_segment_cut_within_its_first_bytes_is_removed() {
     assert!(matches!(Folder::open(folder.path()), Err(JournalError::NoSegment { .. })));
 }
 
-/// A disk that fails when it is told to.
-#[derive(Clone, Default)]
-struct Broken {
-    flush_fails: Arc<AtomicBool>,
-    /// Bytes that are left before the disk is full.
-    room: Arc<AtomicU64>,
-}
-
-struct BrokenFile {
-    disk: Broken,
-    file: Box<dyn DiskFile>,
-}
-
-impl Disk for Broken {
-    fn create(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
-        Ok(Box::new(BrokenFile { disk: self.clone(), file: RealDisk.create(path)? }))
-    }
-}
-
-impl DiskFile for BrokenFile {
-    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
-        let room = self.disk.room.load(Ordering::SeqCst);
-        if (bytes.len() as u64) > room {
-            self.file.append(&bytes[..room as usize])?; // as much as fits, as a full disk does
-            return Err(io::Error::from(io::ErrorKind::StorageFull));
-        }
-        self.disk.room.fetch_sub(bytes.len() as u64, Ordering::SeqCst);
-        self.file.append(bytes)
-    }
-
-    fn sync(&mut self) -> io::Result<()> {
-        match self.disk.flush_fails.load(Ordering::SeqCst) {
-            true => Err(io::Error::other("input/output error")),
-            false => self.file.sync(),
-        }
-    }
-
-    fn cut(&mut self, length: u64) -> io::Result<()> {
-        self.file.cut(length)
-    }
-}
-
 fn broken() -> (tempfile::TempDir, Broken, Journal) {
-    let (folder, disk) = (tempfile::tempdir().unwrap(), Broken::default());
-    disk.room.store(1 << 30, Ordering::SeqCst);
+    let (folder, disk) = (tempfile::tempdir().unwrap(), Broken::new());
     let journal =
         Journal::start(Folder::open(folder.path()).unwrap().0, Box::new(disk.clone()), options(Durability::Sync));
     (folder, disk, journal.unwrap())

@@ -22,6 +22,7 @@ pub fn done(folder: &Path, args: &str) -> String {
 /// A running server; it is killed when the test ends.
 pub struct Server {
     child: Child,
+    scheme: String,
     pub address: String,
 }
 
@@ -42,18 +43,20 @@ impl Server {
         loop {
             let mut line = String::new();
             assert!(said.read_line(&mut line).unwrap() > 0, "the server did not start: {all}");
-            if let Some(address) = line.trim().strip_prefix("listening on http://") {
-                let address = address.to_owned();
+            if let Some((scheme, address)) =
+                line.trim().strip_prefix("listening on ").and_then(|url| url.split_once("://"))
+            {
+                let (scheme, address) = (scheme.to_owned(), address.to_owned());
                 // What it says later must not fill the pipe.
                 std::thread::spawn(move || std::io::copy(&mut said, &mut std::io::sink()));
-                return Server { child, address };
+                return Server { child, scheme, address };
             }
             all += &line;
         }
     }
 
     pub fn url(&self) -> String {
-        format!("http://{}", self.address)
+        format!("{}://{}", self.scheme, self.address)
     }
 
     pub fn client(&self) -> Client {
@@ -96,9 +99,13 @@ impl Drop for Server {
     }
 }
 
+/// What a client speaks over.
+pub trait Stream: Read + Write {}
+impl<S: Read + Write> Stream for S {}
+
 /// One connection.
 pub struct Client {
-    stream: BufReader<TcpStream>,
+    stream: BufReader<Box<dyn Stream>>,
     pub headers: String,
 }
 
@@ -107,7 +114,11 @@ impl Client {
         let stream = TcpStream::connect(address).unwrap();
         stream.set_nodelay(true).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-        Client { stream: BufReader::new(stream), headers: String::new() }
+        Client::over(stream)
+    }
+
+    pub fn over(stream: impl Stream + 'static) -> Client {
+        Client { stream: BufReader::new(Box::new(stream)), headers: String::new() }
     }
 
     /// A request and its answer; the error is a connection that broke.
@@ -127,7 +138,8 @@ impl Client {
         if self.stream.read_line(&mut line)? == 0 {
             return Err(std::io::ErrorKind::UnexpectedEof.into());
         }
-        let status = line.split(' ').nth(1).and_then(|code| code.parse().ok()).unwrap();
+        let status = line.split(' ').nth(1).and_then(|code| code.parse().ok());
+        let status = status.ok_or(std::io::ErrorKind::InvalidData)?;
         loop {
             line.clear();
             self.stream.read_line(&mut line)?;

@@ -16,6 +16,8 @@ pub(super) type Answer = Response<Full<Bytes>>;
 pub(super) struct Failure {
     pub status: StatusCode,
     pub message: String,
+    /// The method to use instead.
+    pub allow: Option<&'static str>,
 }
 
 #[derive(Serialize)]
@@ -31,7 +33,7 @@ struct Error<'a> {
 
 impl Failure {
     pub fn new(status: StatusCode, message: impl Into<String>) -> Failure {
-        Failure { status, message: message.into() }
+        Failure { status, message: message.into(), allow: None }
     }
 
     pub fn answer(&self) -> Answer {
@@ -48,6 +50,9 @@ impl Failure {
         };
         let mut answer = json(self.status, &Body { error: Error { code, message: &self.message } });
         let headers = answer.headers_mut();
+        if let Some(method) = self.allow {
+            headers.insert(header::ALLOW, HeaderValue::from_static(method));
+        }
         match self.status {
             StatusCode::UNAUTHORIZED => {
                 headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));

@@ -13,8 +13,10 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
+use tokio_rustls::TlsAcceptor;
 
 use super::answer::{Answer, Failure};
+use super::patience::Patient;
 use super::routes::{App, WORK};
 use super::tokens::Tokens;
 use crate::service::Service;
@@ -28,7 +30,7 @@ pub struct Limits {
     pub max_policy: usize,
     /// Connections at a time.
     pub max_connections: usize,
-    /// Time for a request's head, and between two requests of a connection.
+    /// Time for a request's head, between two requests of a connection, and for a caller to take some of its answer.
     pub head_time: Duration,
     /// Time for its body.
     pub body_time: Duration,
@@ -49,15 +51,16 @@ impl Default for Limits {
     }
 }
 
-/// A bound address.
+/// A bound address, perhaps behind TLS.
 pub struct Listener {
     listener: TcpListener,
+    tls: Option<TlsAcceptor>,
 }
 
 impl Listener {
     /// Binds an address.
-    pub async fn bind(address: SocketAddr) -> io::Result<Listener> {
-        Ok(Listener { listener: TcpListener::bind(address).await? })
+    pub async fn bind(address: SocketAddr, tls: Option<TlsAcceptor>) -> io::Result<Listener> {
+        Ok(Listener { listener: TcpListener::bind(address).await?, tls })
     }
 
     /// Where it listens.
@@ -90,13 +93,25 @@ pub async fn serve(
             continue;
         };
         let Ok(place) = places.clone().try_acquire_owned() else {
-            tokio::spawn(turn_away(stream));
+            // Behind TLS it costs more to say so than to hang up.
+            if listener.tls.is_none() {
+                tokio::spawn(turn_away(stream));
+            }
             continue;
         };
-        let (app, stopped) = (app.clone(), stopped.clone());
+        let (app, stopped, tls) = (app.clone(), stopped.clone(), listener.tls.clone());
         tokio::spawn(async move {
             let _ = stream.set_nodelay(true);
-            connection(stream, app, stopped).await;
+            let stream = Patient::new(stream, app.limits.head_time);
+            match tls {
+                None => connection(stream, app, stopped).await,
+                Some(tls) => {
+                    // A caller that does not speak TLS, or not in time, is dropped: there is no answer that it could read.
+                    if let Ok(Ok(stream)) = tokio::time::timeout(app.limits.head_time, tls.accept(stream)).await {
+                        connection(stream, app, stopped).await;
+                    }
+                }
+            }
             drop(place);
         });
     }

@@ -17,8 +17,11 @@
 
 mod answer;
 mod listen;
+mod patience;
 mod routes;
+mod tls;
 mod tokens;
 
 pub use listen::{Limits, Listener, serve};
+pub use tls::{TlsError, tls};
 pub use tokens::{Right, TokenError, Tokens};

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use http_body_util::{BodyExt, Limited};
 use hyper::body::{Body, Bytes};
+use hyper::header::{CONTENT_SECURITY_POLICY, HeaderValue};
 use hyper::{HeaderMap, Method, Request, StatusCode};
 use neuralcb_logs::log::Json;
 use neuralcb_logs::log::json::parse_object;
@@ -155,13 +156,7 @@ impl App {
                 json(StatusCode::OK, &replaced)
             }
             Route::Stats => bytes_of(StatusCode::OK, "application/json", Bytes::from(service.stats.to_json())),
-            Route::Recent => {
-                let beta = query.split('&').find_map(|part| part.strip_prefix("beta="));
-                let number = |text: &str| text.parse().ok().filter(|beta: &f64| *beta >= 0.0 && beta.is_finite());
-                let refused = || Failure::new(StatusCode::BAD_REQUEST, "`beta` must be a finite number of at least 0");
-                let beta = beta.map(|text| number(text).ok_or_else(refused)).transpose()?;
-                json(StatusCode::OK, &tokio::task::block_in_place(|| service.recent(beta))?)
-            }
+            Route::Recent => json(StatusCode::OK, &tokio::task::block_in_place(|| service.recent())),
             Route::Metrics => {
                 let text = service.metrics.text(service.journal.counters());
                 bytes_of(StatusCode::OK, "text/plain; version=0.0.4", Bytes::from(text))
@@ -178,7 +173,10 @@ impl App {
                 bytes_of(StatusCode::OK, "application/json", Bytes::from_static(include_bytes!("openapi.json")))
             }
             Route::Page => {
-                bytes_of(StatusCode::OK, "text/html; charset=utf-8", Bytes::from_static(include_bytes!("page.html")))
+                let page = Bytes::from_static(include_bytes!("page.html"));
+                let mut answer = bytes_of(StatusCode::OK, "text/html; charset=utf-8", page);
+                answer.headers_mut().insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(PAGE_MAY));
+                answer
             }
         })
     }
@@ -193,19 +191,19 @@ fn route<'a>(method: &Method, path: &'a str) -> Result<Route<'a>, Failure> {
         None => path.split('/').collect(),
     };
     let (allowed, route) = match parts[..] {
-        ["v1", "rank"] => (Method::POST, Route::Rank),
-        ["v1", "rank", "batch"] => (Method::POST, Route::RankBatch),
-        ["v1", "events", event, "reward"] => (Method::POST, Route::Reward(event)),
-        ["v1", "events", event, "activate"] => (Method::POST, Route::Activate(event)),
-        ["v1", "models"] => (Method::GET, Route::Models),
-        ["v1", "models", name] => (Method::POST, Route::Replace(name)),
-        ["v1", "stats"] => (Method::GET, Route::Stats),
-        ["v1", "recent"] => (Method::GET, Route::Recent),
-        ["metrics"] => (Method::GET, Route::Metrics),
-        ["health", "live"] => (Method::GET, Route::Live),
-        ["health", "ready"] => (Method::GET, Route::Ready),
-        ["openapi.json"] => (Method::GET, Route::OpenApi),
-        [""] => (Method::GET, Route::Page),
+        ["v1", "rank"] => ("POST", Route::Rank),
+        ["v1", "rank", "batch"] => ("POST", Route::RankBatch),
+        ["v1", "events", event, "reward"] => ("POST", Route::Reward(event)),
+        ["v1", "events", event, "activate"] => ("POST", Route::Activate(event)),
+        ["v1", "models"] => ("GET", Route::Models),
+        ["v1", "models", name] => ("POST", Route::Replace(name)),
+        ["v1", "stats"] => ("GET", Route::Stats),
+        ["v1", "recent"] => ("GET", Route::Recent),
+        ["metrics"] => ("GET", Route::Metrics),
+        ["health", "live"] => ("GET", Route::Live),
+        ["health", "ready"] => ("GET", Route::Ready),
+        ["openapi.json"] => ("GET", Route::OpenApi),
+        [""] => ("GET", Route::Page),
         ["v1", "multislot", ..] => {
             return Err(Failure::new(
                 StatusCode::NOT_FOUND,
@@ -219,8 +217,10 @@ fn route<'a>(method: &Method, path: &'a str) -> Result<Route<'a>, Failure> {
             ));
         }
     };
-    if *method != allowed {
-        return Err(Failure::new(StatusCode::METHOD_NOT_ALLOWED, format!("use {allowed} here")));
+    if method.as_str() != allowed {
+        let mut failure = Failure::new(StatusCode::METHOD_NOT_ALLOWED, format!("use {allowed} here"));
+        failure.allow = Some(allowed);
+        return Err(failure);
     }
     Ok(route)
 }
@@ -264,6 +264,10 @@ fn reward(body: &[u8]) -> Result<(f64, Option<String>), Failure> {
         None => Err(refused("`value` is missing: it must be a finite number".to_owned())),
     }
 }
+
+/// The page asks its own server and nobody else.
+const PAGE_MAY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; \
+                        img-src data:; frame-ancestors 'none'";
 
 /// How long a request may take once it is read.
 pub(super) const WORK: Duration = Duration::from_secs(30);

@@ -129,6 +129,10 @@ impl<'a> Table<'a> {
             if !own && columns.per_action.contains_key(name) {
                 continue;
             }
+            if fields.iter().any(|field| field.name() == name) {
+                let message = format!("a feature is called `{name}`, as a column of the log: write .jsonl instead");
+                return Err(io::Error::other(message));
+            }
             let of = match kind {
                 Kind::Number => DataType::Float64,
                 Kind::Boolean => DataType::Boolean,

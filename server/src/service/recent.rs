@@ -1,9 +1,9 @@
-//! Recent decisions, judged again: what the champion thinks of them now, and with another β.
+//! Recent decisions, judged again: what the champion thinks of them now.
 
 use serde::Serialize;
 
+use super::Service;
 use super::rank::Bounds;
-use super::{Refused, Service};
 use crate::decide::round_of;
 use crate::journal::Record;
 
@@ -29,15 +29,15 @@ struct RecentAction {
 }
 
 impl Service {
-    /// The newest decisions with mean, width and bound of every action, by the champion's β or another.
-    pub fn recent(&self, beta: Option<f64>) -> Result<Vec<RecentDecision>, Refused> {
+    /// The newest decisions with mean, width and bound of every action.
+    pub fn recent(&self) -> Vec<RecentDecision> {
         let champion = &self.models.all()[0];
         let mut judged = Vec::new();
         for recent in self.stats.recent() {
             let Ok(Record::Decision(decision)) = serde_json::from_slice(&recent.record) else { continue };
             let offered = decision.actions.iter().map(|action| (action.id.clone(), action.features.clone()));
             // A champion that was replaced meanwhile may not know these features.
-            let opinion = round_of(decision.context, offered).and_then(|round| champion.judge(round, beta)).ok();
+            let opinion = round_of(decision.context, offered).and_then(|round| champion.judge(round, None)).ok();
             let bounds = |i: usize| opinion.as_ref().and_then(|judged| judged.explained[i]).map(Bounds::from);
             let choice = opinion.as_ref().and_then(|judged| judged.choice);
             judged.push(RecentDecision {
@@ -52,6 +52,6 @@ impl Service {
                     .collect(),
             });
         }
-        Ok(judged)
+        judged
     }
 }
