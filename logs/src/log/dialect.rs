@@ -2,7 +2,9 @@
 
 use std::borrow::Cow;
 
+use super::fields::Rows;
 use super::options::{Format, LogOptions};
+use super::pieces::Piece;
 
 /// What can separate fields.
 const DELIMITERS: [u8; 4] = [b',', b';', b'\t', b'|'];
@@ -31,6 +33,16 @@ impl Dialect {
             None => delimiter != b',' && has_decimal_commas(start, delimiter),
         };
         Dialect { delimiter, decimal_comma, returns: start.contains(&b'\r') && !start.contains(&b'\n') }
+    }
+
+    /// What ends a row. A carriage return before a newline belongs to the last field, which is trimmed.
+    pub fn end(&self) -> u8 {
+        if self.returns { b'\r' } else { b'\n' }
+    }
+
+    /// The rows of a piece of the text.
+    pub fn rows<'a>(&self, piece: &'a Piece) -> Rows<'a> {
+        Rows::new(&piece.bytes, piece.line, self.delimiter, self.end())
     }
 
     /// A number as it is written elsewhere.

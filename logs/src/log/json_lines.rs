@@ -7,64 +7,75 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
+use super::ahead::{Ahead, Parse};
 use super::block::Place;
 use super::error::{LogError, Problem, shown};
 use super::infer::{Sample, Sampled};
 use super::json::{Elements, Json, flatten, parse_object};
 use super::json_round::{RowProblem, Value};
-use super::lines::Lines;
+use super::pieces::{Ends, Piece, Pieces};
 use super::sources::Source;
-use super::table::{Cells, Column, How, Part, Table, TableReader, push_text};
+use super::table::{Cells, Column, How, Part, Table, push_text};
 
 /// The most different features of a log of JSON.
 pub(crate) const MAX_FEATURES: usize = 1 << 16;
 
-/// Objects of a text, as rows.
+/// What makes of the objects of a text a table.
 pub(crate) struct JsonLines {
     file: u32,
-    lines: Lines,
     columns: Vec<Column>,
     index: HashMap<String, usize>,
 }
 
 impl JsonLines {
-    pub fn open(source: &Source, file: u32, columns: &[Column], read: Arc<AtomicU64>) -> Result<JsonLines, LogError> {
+    pub fn open(
+        source: &Source,
+        file: u32,
+        columns: &[Column],
+        read: Arc<AtomicU64>,
+    ) -> Result<Ahead<JsonLines>, LogError> {
         let index = columns.iter().enumerate().map(|(i, column)| (column.name.clone(), i)).collect();
-        Ok(JsonLines { file, lines: Lines::open(source, read)?, columns: columns.to_vec(), index })
+        let pieces = Pieces::open(source, Ends::Lines, columns.len(), read)?;
+        Ok(Ahead::new(pieces, JsonLines { file, columns: columns.to_vec(), index }))
     }
 
     /// The names of all members, and what the first lines hold.
     pub fn sample(source: &Source, rows: usize) -> Result<Sample, LogError> {
-        let mut lines = Lines::open(source, Arc::default())?;
-        let mut seen = Seen::default();
+        let mut pieces = Pieces::open(source, Ends::Lines, 0, Arc::default())?;
+        let (mut seen, mut first) = (Seen::default(), None);
         while seen.sample.rows < rows
-            && let Some((_, line)) = lines.next()?
+            && let Some(piece) = pieces.next()?
         {
-            // What cannot be read is left to the pass that counts bad rows.
-            let Ok(members) = parse_object(line) else { continue };
-            seen.sample.rows += 1;
-            for (name, json) in members {
-                if let Json::Array(_) = json {
-                    seen.column(&name).lists += 1;
+            for (line, text) in piece.lines() {
+                // What cannot be read is left to the pass that counts bad rows.
+                let members = match parse_object(text) {
+                    Ok(members) => members,
+                    Err(problem) => {
+                        first = first.or(Some((line, problem)));
+                        continue;
+                    }
+                };
+                seen.sample.rows += 1;
+                for (name, json) in members {
+                    if let Json::Array(_) = json {
+                        seen.column(&name).lists += 1;
+                    }
+                    let mut features = Vec::new();
+                    if flatten(&name, json, Elements::Numbered, &mut features).is_ok() {
+                        features.iter().for_each(|(name, value)| see(seen.column(name), value));
+                    }
                 }
-                let mut features = Vec::new();
-                if flatten(&name, json, Elements::Numbered, &mut features).is_ok() {
-                    features.iter().for_each(|(name, value)| see(seen.column(name), value));
+                seen.check(source)?;
+                if seen.sample.rows == rows {
+                    break;
                 }
             }
-            seen.check(source)?;
         }
-        if seen.sample.rows == 0 && lines.next()?.is_none() {
+        match first {
             // Nothing but lines that cannot be read: the first of them says why.
-            let mut lines = Lines::open(source, Arc::default())?;
-            if let Some((line, text)) = lines.next()?
-                && let Err(problem) = parse_object(text)
-            {
-                let path = source.path.clone();
-                return Err(LogError::Row { path, unit: "line", line, problem: Box::new(problem.into()) });
-            }
+            Some((line, problem)) if seen.sample.rows == 0 => Err(problem_of(source, line, problem)),
+            _ => Ok(seen.sample),
         }
-        Ok(seen.sample)
     }
 
     /// Adds the members of a line to the table's last row.
@@ -96,17 +107,17 @@ impl JsonLines {
     }
 }
 
-impl TableReader for JsonLines {
-    fn fill(&mut self, table: &mut Table, rows: usize) -> Result<bool, LogError> {
-        while table.n_rows() < rows {
-            let Some((line, text)) = self.lines.next()? else { return Ok(false) };
+impl Parse for JsonLines {
+    fn parse(&self, piece: &Piece) -> Table {
+        let mut table = Table::new(&self.columns);
+        for (line, text) in piece.lines() {
             let place = Place { file: self.file, line };
             match parse_object(text) {
                 Err(problem) => table.push_bad(place, problem.into()),
                 Ok(members) => {
                     let row = table.n_rows();
                     let mut filled = vec![false; self.columns.len()];
-                    let problem = self.push(members, &mut filled, table).err();
+                    let problem = self.push(members, &mut filled, &mut table).err();
                     table.places.push(place);
                     table.bad.extend(problem.map(|problem| (row, problem)));
                     for (cells, _) in table.columns.iter_mut().zip(filled).filter(|(_, filled)| !*filled) {
@@ -115,8 +126,13 @@ impl TableReader for JsonLines {
                 }
             }
         }
-        Ok(true)
+        table
     }
+}
+
+/// A line that cannot be read.
+pub(crate) fn problem_of(source: &Source, line: u64, problem: RowProblem) -> LogError {
+    LogError::Row { path: source.path.clone(), unit: "line", line, problem: Box::new(problem.into()) }
 }
 
 /// Columns in the order in which they come.

@@ -7,19 +7,20 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
+use super::ahead::{Ahead, Parse};
 use super::block::Place;
 use super::dsjson;
 use super::error::{LogError, Problem};
 use super::infer::Sample;
-use super::json_lines::{Seen, push_value, see};
+use super::json_lines::{Seen, problem_of, push_value, see};
 use super::json_round::{JsonRound, RowProblem, Value};
 use super::json_rounds::{self, Names};
-use super::lines::Lines;
 use super::options::{Format, Roles};
+use super::pieces::{Ends, Piece, Pieces};
 use super::plan::Plan;
 use super::schema::Schema;
 use super::sources::Source;
-use super::table::{Cells, Column, Part, Table, TableReader};
+use super::table::{Cells, Column, Part, Table};
 
 /// The keys that a user has named, or that a policy's log had; accepted names need not be said.
 pub(crate) fn json_names(named: &Roles, trained: Option<&Roles>) -> Names {
@@ -32,12 +33,11 @@ pub(crate) fn json_names(named: &Roles, trained: Option<&Roles>) -> Names {
     }
 }
 
-/// Rounds of a text, as rows.
+/// What makes of the rounds of a text a table.
 pub(crate) struct JsonRows {
     file: u32,
     format: Format,
     names: Names,
-    lines: Lines,
     rows: RoundRows,
 }
 
@@ -80,41 +80,44 @@ impl JsonRows {
         format: Format,
         plan: &Plan,
         read: Arc<AtomicU64>,
-    ) -> Result<JsonRows, LogError> {
-        let (names, lines) = (plan.names.clone(), Lines::open(source, read)?);
-        Ok(JsonRows { file, format, names, lines, rows: RoundRows::new(plan) })
+    ) -> Result<Ahead<JsonRows>, LogError> {
+        let (names, pieces) = (plan.names.clone(), Pieces::open(source, Ends::Lines, plan.columns.len(), read)?);
+        Ok(Ahead::new(pieces, JsonRows { file, format, names, rows: RoundRows::new(plan) }))
     }
 
     /// The features of rounds and of actions in the first lines.
     pub fn sample(source: &Source, format: Format, names: &Names, rows: usize) -> Result<RoundSample, LogError> {
-        let mut lines = Lines::open(source, Arc::default())?;
+        let mut pieces = Pieces::open(source, Ends::Lines, 0, Arc::default())?;
         let (mut shared, mut per_action, mut propensity) = (Seen::default(), Seen::default(), false);
         let mut first = None;
         while shared.sample.rows < rows
-            && let Some((line, text)) = lines.next()?
+            && let Some(piece) = pieces.next()?
         {
-            let round = match parse(format, names, text) {
-                Ok(Some(round)) => round,
-                Ok(None) => continue,
-                Err(problem) => {
-                    first = first.or(Some((line, problem)));
-                    continue;
+            for (line, text) in piece.lines() {
+                let round = match parse(format, names, text) {
+                    Ok(Some(round)) => round,
+                    Ok(None) => continue,
+                    Err(problem) => {
+                        first = first.or(Some((line, problem)));
+                        continue;
+                    }
+                };
+                shared.sample.rows += 1;
+                per_action.sample.rows += round.actions.len();
+                propensity |= round.propensity.is_some();
+                round.shared.iter().for_each(|(name, value)| see(shared.column(name), value));
+                for (name, value) in round.actions.iter().flat_map(|action| &action.features) {
+                    see(per_action.column(name), value);
                 }
-            };
-            shared.sample.rows += 1;
-            per_action.sample.rows += round.actions.len();
-            propensity |= round.propensity.is_some();
-            round.shared.iter().for_each(|(name, value)| see(shared.column(name), value));
-            for (name, value) in round.actions.iter().flat_map(|action| &action.features) {
-                see(per_action.column(name), value);
+                shared.check(source)?;
+                per_action.check(source)?;
+                if shared.sample.rows == rows {
+                    break;
+                }
             }
-            shared.check(source)?;
-            per_action.check(source)?;
         }
         match first {
-            Some((line, problem)) if shared.sample.rows == 0 => {
-                Err(LogError::Row { path: source.path.clone(), unit: "line", line, problem: Box::new(problem.into()) })
-            }
+            Some((line, problem)) if shared.sample.rows == 0 => Err(problem_of(source, line, problem)),
             _ => Ok(RoundSample { shared: shared.sample, per_action: per_action.sample, propensity }),
         }
     }
@@ -190,13 +193,13 @@ impl RoundRows {
     }
 }
 
-impl TableReader for JsonRows {
-    fn fill(&mut self, table: &mut Table, rows: usize) -> Result<bool, LogError> {
-        while table.n_rows() < rows {
-            let Some((line, text)) = self.lines.next()? else { return Ok(false) };
+impl Parse for JsonRows {
+    fn parse(&self, piece: &Piece) -> Table {
+        let mut table = Table::new(&self.rows.columns);
+        for (line, text) in piece.lines() {
             let place = Place { file: self.file, line };
             match parse(self.format, &self.names, text) {
-                Ok(Some(round)) => self.rows.push(place, &round, table),
+                Ok(Some(round)) => self.rows.push(place, &round, &mut table),
                 Ok(None) => table.not_decisions += 1,
                 Err(problem) => {
                     // A round of one row, so that it is counted once.
@@ -211,6 +214,6 @@ impl TableReader for JsonRows {
                 }
             }
         }
-        Ok(true)
+        table
     }
 }

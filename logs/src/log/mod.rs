@@ -3,19 +3,20 @@
 //! A reader turns a file into [`Block`]s: some rounds at a time, as columns of raw values. What a model sees is made of
 //! them afterwards, by the [`Preparation`] that a policy keeps.
 
+mod ahead;
 mod block;
 mod columnar;
 mod dialect;
 pub mod dsjson;
 mod error;
 mod extent;
+mod fields;
 mod infer;
 pub mod json;
 mod json_lines;
 mod json_round;
 pub mod json_rounds;
 mod json_rows;
-mod lines;
 pub mod obd;
 mod one_by_one;
 mod open;
@@ -23,6 +24,7 @@ mod options;
 mod parquet_guard;
 mod partition;
 mod pass;
+mod pieces;
 mod plan;
 mod preparation;
 mod read_log;

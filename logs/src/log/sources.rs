@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{self, AtomicU64};
@@ -16,6 +16,7 @@ use super::obd;
 use super::options::Format;
 use super::partition::{self, Partition};
 use super::summed::Summed;
+use crate::atomic::scratch;
 use crate::error::FileError;
 
 /// Bytes read at once.
@@ -127,11 +128,6 @@ impl Source {
         })
     }
 
-    /// As [`Source::text`], by lines.
-    pub fn lines(&self, read: Arc<AtomicU64>) -> Result<Box<dyn BufRead + Send>, LogError> {
-        Ok(Box::new(BufReader::with_capacity(BUFFER, self.text(read)?)))
-    }
-
     /// The first bytes of the text.
     pub fn beginning(&self) -> Result<Vec<u8>, LogError> {
         let mut start = Vec::new();
@@ -199,9 +195,12 @@ fn spooled(path: &Path) -> Result<Option<Extent>, LogError> {
     if Packed::of(&start[..start.len().min(4)]) == Packed::No && start.contains(&0) {
         return Err(LogError::NoText { path: path.to_path_buf() });
     }
-    let mut file = tempfile::tempfile().map_err(failed)?;
-    file.write_all(&start).map_err(failed)?;
-    let size = start.len() as u64 + io::copy(&mut pipe, &mut file).map_err(failed)?;
+    let folder = std::env::temp_dir();
+    let full = |source| LogError::File(FileError::Write { path: folder.clone(), source });
+    let mut file = BufWriter::with_capacity(BUFFER, scratch(&folder).map_err(full)?);
+    file.write_all(&start).map_err(full)?;
+    let size = start.len() as u64 + io::copy(&mut pipe, &mut file).map_err(full)?;
+    let file = file.into_inner().map_err(|e| full(e.into_error()))?.into_file();
     Ok(Some(Extent::new(file, size)))
 }
 

@@ -1,6 +1,7 @@
 //! Rows of a file as columns of values, before they are checked and put into rounds.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use super::block::{Categories, Place, Values};
 use super::error::{Problem, shown};
@@ -79,6 +80,21 @@ impl Words {
         }
     }
 
+    /// Adds some of another list; a word is looked up once.
+    fn push_range(&mut self, other: &Words, range: Range<usize>) {
+        let mut codes = vec![Categories::ABSENT; other.names.len()];
+        for i in range {
+            match codes.get(other.codes[i] as usize) {
+                None => self.push_absent(),
+                Some(&Categories::ABSENT) => {
+                    self.push_from(other, i);
+                    codes[other.codes[i] as usize] = self.last;
+                }
+                Some(&code) => self.codes.push(code),
+            }
+        }
+    }
+
     pub fn get(&self, i: usize) -> Option<&str> {
         self.names.get(self.codes[i] as usize).map(String::as_str)
     }
@@ -138,6 +154,14 @@ impl Cells {
         }
     }
 
+    fn push_range(&mut self, other: &Cells, rows: Range<usize>) {
+        match (self, other) {
+            (Cells::Numbers(to), Cells::Numbers(from)) => to.extend_from_slice(&from[rows]),
+            (Cells::Words(to), Cells::Words(from)) => to.push_range(from, rows),
+            (to, from) => rows.for_each(|row| to.push_from(from, row)),
+        }
+    }
+
     pub fn into_values(self) -> Values {
         match self {
             Cells::Numbers(numbers) => Values::Numbers(numbers),
@@ -189,6 +213,16 @@ impl Table {
             }
         }
         selected
+    }
+
+    /// Adds some rows of another table of the same columns.
+    pub fn push_rows(&mut self, from: &Table, rows: Range<usize>) {
+        let first = self.n_rows();
+        self.places.extend_from_slice(&from.places[rows.clone()]);
+        let bad = from.bad.iter().filter(|(row, _)| rows.contains(row));
+        self.bad.extend(bad.map(|(row, problem)| (first + row - rows.start, problem.clone())));
+        let columns = self.columns.iter_mut().zip(&from.columns);
+        columns.for_each(|(to, from)| to.push_range(from, rows.clone()));
     }
 
     /// A row of which nothing could be read.
