@@ -12,7 +12,7 @@ use neuralcb::bandit::Bandit;
 use neuralcb::{Contexts, Encoding, Seed};
 use serde_json::{Value, json};
 
-use crate::args;
+use crate::{args, out};
 
 /// How a server is asked.
 #[derive(clap::Args)]
@@ -105,7 +105,7 @@ pub fn run(url: &str, bandit: &dyn Bandit, n: usize, seed: u64, traffic: &Traffi
         "value": mean(|seen| seen.expected),
         "best_value": mean(|seen| seen.best),
     });
-    println!("{about}");
+    out::print(&format!("{about}\n"))?;
     Ok(())
 }
 

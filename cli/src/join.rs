@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use neuralcb_server::join::{Aggregate, JoinConfig, Joined, join, late_path};
 
-use crate::args;
+use crate::{args, out};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -57,7 +57,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         let joined = join(&args.folders, &args.out, &config)?;
         if last.as_ref() != Some(&joined) {
             match args.json {
-                true => println!("{}", serde_json::to_string(&joined)?),
+                true => out::print(&format!("{}\n", serde_json::to_string(&joined)?))?,
                 false => tell(&joined, args),
             }
         }

@@ -8,6 +8,7 @@ use neuralcb::model::KernelConfig;
 use neuralcb::theory::Rule;
 use neuralcb_logs::log::{Log, PreparationConfig, Want};
 use neuralcb_logs::policy::{Algorithm, Method, Mode, Preset, Recipe};
+use neuralcb_logs::score::monotony;
 use neuralcb_logs::train::{Checkpoint, Step, train};
 use neuralcb_logs::{check_distinct, check_writable};
 
@@ -134,6 +135,9 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         eprintln!(
             "warning: kern-lcb learns from the first {max_samples} rounds of {rounds} (`max_samples` in --config)"
         );
+    }
+    if let Some(doubt) = monotony(&policy, &log)? {
+        eprintln!("warning: {doubt}");
     }
     if let Some(choice) = &about.chosen {
         eprint!("{}", show::chosen(choice));

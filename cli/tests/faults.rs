@@ -59,10 +59,10 @@ fn at_every_step(folder: &Path, args: &[&str], whole: impl Fn()) -> usize {
         }
         let said = said(&output);
         assert_eq!(output.status.code(), Some(2), "{args:?}, step {step}: {said}");
-        assert!(
-            said.lines().last().unwrap_or_default().starts_with("error: cannot write file `"),
-            "step {step}: {said}"
-        );
+        let last = said.lines().last().unwrap_or_default();
+        let named =
+            ["error: cannot write file `", "error: cannot sort in `"].iter().any(|start| last.starts_with(start));
+        assert!(named, "step {step}: {said}");
         assert!(!names(folder).iter().any(|name| name.ends_with(".tmp")), "step {step}: {:?}", names(folder));
         whole();
     }
@@ -111,10 +111,58 @@ fn a_disk_that_fills_at_any_step_leaves_the_old_file_or_the_new_one() {
         steps.push((out, n));
         done(folder.path(), &["diagnose", "log.csv", "--write-schema", "schema.toml"]);
     }
+    let (joined, late) = (folder.path().join("joined.jsonl"), folder.path().join("joined.late.jsonl"));
+    segment(&folder.path().join("decisions"));
+    let join = "join decisions --out joined.jsonl --wait 1h --memory-mib 1";
+    let n = at_every_step(folder.path(), &join.split(' ').collect::<Vec<_>>(), || {
+        let rows = fs::read_to_string(&joined).map_or(8, |text| text.lines().count());
+        assert_eq!(rows, 8);
+        let _ = (fs::remove_file(&joined), fs::remove_file(&late));
+    });
+    steps.push(("join", n));
     let tune = ["tune", "log.csv", "--out", "tuned", "--algorithms", "lin-lcb", "--beta", "1"];
     steps.push(("tune", at_every_step(folder.path(), &tune, || {})));
     println!("steps at which writing was made to fail: {steps:?}");
     assert!(steps.iter().all(|(_, n)| *n >= 5), "{steps:?}");
+}
+
+/// A folder of decisions with a segment of 8, each with a reward in time and one that is late.
+fn segment(folder: &Path) {
+    let mut bytes = neuralcb_server::journal::MAGIC.to_vec();
+    let mut add = |text: String| neuralcb_server::journal::frame(text.as_bytes(), &mut bytes);
+    // More than half of the least memory that can be asked for: it goes through files.
+    let page = "x".repeat(100_000);
+    for t in 0..8 {
+        let at = 1_000_000 + t;
+        let what = format!(r#""context":{{"x":{t},"page":"{page}"}},"event":"{t}","at":{at}"#);
+        let about =
+            r#""actions":[{"id":"a"},{"id":"b"}],"chosen":0,"probabilities":[0.5,0.5],"model":"m","policy":"0""#;
+        add(format!("{{\"decision\":{{{what},{about}}}}}"));
+        add(format!(r#"{{"reward":{{"event":"{t}","at":{},"value":1}}}}"#, at + 1));
+        add(format!(r#"{{"reward":{{"event":"{t}","at":{},"value":1}}}}"#, at + 7_200_000));
+    }
+    fs::create_dir(folder).unwrap();
+    fs::write(folder.join("segment-00000001.ncb"), bytes).unwrap();
+}
+
+#[test]
+fn work_without_room_is_refused_before_it_and_leaves_nothing() {
+    if !cfg!(debug_assertions) {
+        println!("skipped: faults on purpose are in builds with debug assertions only");
+        return;
+    }
+    let folder = with_log(300);
+    for args in [
+        &["train", "log.csv", "--out", "policy"][..],
+        &["train", "log.csv", "--out", "policy", "--algorithm", "lin-lcb"],
+        &["train", "log.csv", "--out", "policy", "--algorithm", "neuralcb", "--mode", "S"],
+    ] {
+        let output = neuralcb(folder.path(), args).env("NEURALCB_FREE", "200").output().unwrap();
+        let said = said(&output);
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {said}");
+        assert!(said.contains(" of memory, and 200 bytes are free: "), "{args:?}: {said}");
+        assert_eq!(names(folder.path()), ["log.csv"]);
+    }
 }
 
 #[test]
@@ -264,9 +312,24 @@ fn settings_that_cannot_work_are_refused_at_the_door() {
     let refused = train(&["--algorithm", "lin-lcb", "--lambda", "1e-40"]);
     assert_eq!(refused.status.code(), Some(2));
     assert!(said(&refused).contains("`lambda` must be a number from 1e-20 to 1e20"), "{}", said(&refused));
-    let refused = train(&["--beta", "1e308"]);
+    let refused = train(&["--algorithm", "lin-lcb", "--beta", "1e308"]);
     assert_eq!(refused.status.code(), Some(2));
     assert!(said(&refused).contains("`beta` must be a number from 0 to 1e30"), "{}", said(&refused));
+}
+
+#[test]
+fn a_network_that_learned_nothing_is_told() {
+    let folder = with_log(2_000);
+    let train = |more: &str| {
+        let args = format!("train log.csv --out policy --algorithm {more}");
+        let output = run(folder.path(), &args.split(' ').collect::<Vec<_>>());
+        assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+        said(&output)
+    };
+    let dead = train("neuralcb --mode S --lr 1");
+    assert!(dead.contains("in each of the first 1000 rounds of the log") && dead.contains("smaller --lr"), "{dead}");
+    let alive = train("neuralcb --mode S --lr 0.001");
+    assert!(!alive.contains("in each of the first"), "{alive}");
 }
 
 #[test]

@@ -84,11 +84,12 @@ impl Target {
     }
 
     fn open(path: &Path) -> io::Result<Target> {
-        let target = followed(path);
-        if fs::metadata(&target).is_ok_and(|found| !found.is_file()) {
-            let file = fs::OpenOptions::new().write(true).open(&target)?;
+        // Asked of the path as it is: where `/dev/stdout` leads when it is a pipe has no name in any folder.
+        if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+            let file = fs::OpenOptions::new().write(true).open(path)?;
             return Ok(Target::Direct(BufWriter::new(Disk(file))));
         }
+        let target = followed(path);
         let (file, temporary) = temporary(folder_of(&target))?;
         Ok(Target::Temporary(BufWriter::new(Disk(file)), temporary, target))
     }
@@ -156,8 +157,22 @@ fn flush_folder(folder: &Path) -> io::Result<()> {
     }
 }
 
+/// A file without a name, for what does not fit into memory; nothing is left of it, however the process ends.
+pub fn scratch(folder: &Path) -> io::Result<Disk> {
+    faults::step()?;
+    Ok(Disk(tempfile::tempfile_in(folder)?))
+}
+
 /// A file through which all is written, so that a test can let any step fail.
-struct Disk(fs::File);
+#[derive(Debug)]
+pub struct Disk(fs::File);
+
+impl Disk {
+    /// The file itself, to be read.
+    pub fn into_file(self) -> fs::File {
+        self.0
+    }
+}
 
 impl Write for Disk {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {

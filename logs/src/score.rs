@@ -11,8 +11,8 @@ mod sinks;
 use std::path::Path;
 
 use crate::atomic;
-use crate::log::{Log, Unseen};
-use crate::policy::{Policy, PolicyError, pieces};
+use crate::log::{Log, ReadLog, Unseen};
+use crate::policy::{Method, Policy, PolicyError, pieces};
 
 use sinks::Sink;
 
@@ -65,4 +65,30 @@ pub fn score(
         sink.finish()?;
         Ok(scored)
     })
+}
+
+/// Rounds that are looked at for [`monotony`].
+const FIRST: usize = 1000;
+
+/// What to beware of in what a model decides on its log: the same action in every round, though rounds offer others.
+pub fn monotony(policy: &Policy, log: &dyn ReadLog) -> Result<Option<String>, PolicyError> {
+    let first = match &policy.description().method {
+        Method::Model { .. } => log.read().next().transpose()?,
+        _ => None,
+    };
+    let Some(block) = &first else { return Ok(None) };
+    let preparation = policy.preparation();
+    let all = preparation.contexts(block)?;
+    let n = pieces(&all).next().map_or(0, |rounds| rounds.len().min(FIRST));
+    let contexts = &all.slice(0..n);
+    let decisions = &policy.decide(contexts)?;
+    let rows = Rows { preparation, block, first: 0, contexts, decisions, beta: policy.beta() };
+    let mut names = (0..n).filter(|&t| contexts.pairs(t).len() > 1).filter_map(|t| rows.name(t));
+    let Some(name) = names.next() else { return Ok(None) };
+    Ok((n > 1 && names.all(|other| other == name)).then(|| {
+        format!(
+            "the policy plays `{name}` in each of the first {n} rounds of the log: it is the best in all of them, or \
+             nothing was learned (try a smaller --lr of a network, or a smaller --beta)"
+        )
+    }))
 }

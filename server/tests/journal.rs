@@ -172,3 +172,89 @@ fn a_full_disk_refuses_and_what_was_written_in_part_is_cut() {
     let expected: Vec<String> = [1, 3].into_iter().flat_map(text).map(|t| String::from_utf8(t).unwrap()).collect();
     assert_eq!((texts, ends), (expected, vec![End::Closed]));
 }
+
+/// A disk whose N-th step fails, and perhaps all after it.
+#[derive(Clone)]
+struct Counted {
+    steps: Arc<AtomicU64>,
+    fails: u64,
+    for_good: bool,
+}
+
+struct CountedFile {
+    disk: Counted,
+    file: Box<dyn DiskFile>,
+}
+
+impl Counted {
+    fn step(&self) -> io::Result<()> {
+        let step = self.steps.fetch_add(1, Ordering::SeqCst) + 1;
+        match step == self.fails || (self.for_good && step > self.fails) {
+            true => Err(io::ErrorKind::StorageFull.into()),
+            false => Ok(()),
+        }
+    }
+}
+
+impl Disk for Counted {
+    fn create(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
+        self.step()?;
+        Ok(Box::new(CountedFile { disk: self.clone(), file: RealDisk.create(path)? }))
+    }
+}
+
+impl DiskFile for CountedFile {
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        // Half of it is there before the disk is full.
+        self.disk.step().inspect_err(|_| drop(self.file.append(&bytes[..bytes.len() / 2])))?;
+        self.file.append(bytes)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.disk.step()?;
+        self.file.sync()
+    }
+
+    fn cut(&mut self, length: u64) -> io::Result<()> {
+        self.disk.step()?;
+        self.file.cut(length)
+    }
+}
+
+/// Twenty records in segments of a few, on a disk that fails; whether it came to that step.
+fn with_fault(fails: u64, for_good: bool, durability: Durability) -> bool {
+    let (folder, steps) = (tempfile::tempdir().unwrap(), Arc::new(AtomicU64::new(0)));
+    let disk = Counted { steps: Arc::clone(&steps), fails, for_good };
+    let opened = Folder::open(folder.path()).unwrap().0;
+    let mut answered = Vec::new();
+    if let Ok(journal) = Journal::start(opened, Box::new(disk), Options { segment_bytes: 400, ..options(durability) }) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        for i in 0..20 {
+            if runtime.block_on(journal.append(&text(i))).is_ok() {
+                answered.extend(text(i).into_iter().map(|t| String::from_utf8(t).unwrap()));
+            }
+        }
+        journal.stop();
+    }
+    // The next server mends what can be mended, and nothing that was answered is lost, in order, or there twice.
+    drop(Folder::open(folder.path()).unwrap());
+    let (texts, ends) = read(folder.path());
+    assert!(ends.iter().all(|end| *end == End::Closed), "step {fails}: {ends:?}");
+    let kept: Vec<&String> = texts.iter().filter(|text| answered.contains(text)).collect();
+    assert_eq!(kept, answered.iter().collect::<Vec<_>>(), "step {fails}, {durability:?}");
+    let mut once = texts.clone();
+    once.dedup();
+    assert_eq!(once, texts, "step {fails}");
+    steps.load(Ordering::SeqCst) >= fails
+}
+
+#[test]
+fn whichever_step_of_the_disk_fails_nothing_that_was_answered_is_lost() {
+    for durability in [Durability::Sync, Durability::Batch] {
+        for for_good in [false, true] {
+            let steps = (1..).take_while(|&step| with_fault(step, for_good, durability)).count();
+            println!("{durability:?}, for good {for_good}: each of {steps} steps was made to fail");
+            assert!(steps > 20, "{steps} steps");
+        }
+    }
+}

@@ -97,6 +97,14 @@ impl<'a> Sink<'a> {
 }
 
 fn failed(path: &Path, source: io::Error) -> PolicyError {
+    // The system's own error, so that a closed pipe is known as one.
+    let source = source.downcast::<csv::Error>().map_or_else(
+        |source| source,
+        |wrapped| match wrapped.into_kind() {
+            csv::ErrorKind::Io(source) => source,
+            other => io::Error::other(format!("{other:?}")),
+        },
+    );
     FileError::Write { path: path.to_path_buf(), source }.into()
 }
 

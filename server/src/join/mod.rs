@@ -174,7 +174,7 @@ pub fn join(folders: &[PathBuf], out: &Path, config: &JoinConfig) -> Result<Join
     let mut rows = Sorter::new(temporary, config.memory / 2);
     let mut columns = Columns::default();
     let mut late = Vec::new();
-    let mut side = BufWriter::new(tempfile::tempfile_in(temporary).map_err(sorting)?);
+    let mut side = BufWriter::new(atomic::scratch(temporary).map_err(sorting)?);
     let mut settle = |event: Event, joined: &mut Joined| -> Result<(), JoinError> {
         let name = event.name().unwrap_or_default().to_vec();
         if let Some(row) = event.settle(config, joined, &mut late) {
@@ -211,7 +211,7 @@ pub fn join(folders: &[PathBuf], out: &Path, config: &JoinConfig) -> Result<Join
         }
         false => sorted.into_iter().try_for_each(|row| to.write_all(&row.map_err(sorting)?.1).map_err(failed)),
     })?;
-    let side = side.into_inner().map_err(|e| sorting(e.into_error()))?;
+    let side = side.into_inner().map_err(|e| sorting(e.into_error()))?.into_file();
     write_side(&late_path(out), side)?;
     Ok(joined)
 }

@@ -6,6 +6,8 @@ use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
+use neuralcb_logs::atomic;
+
 /// Runs that are merged at once: as many files are open.
 const FAN_IN: usize = 64;
 /// What an entry costs beside its bytes.
@@ -58,7 +60,7 @@ impl Sorter {
 }
 
 fn written(folder: &Path, entries: impl Iterator<Item = io::Result<Entry>>) -> io::Result<File> {
-    let mut to = BufWriter::with_capacity(1 << 18, tempfile::tempfile_in(folder)?);
+    let mut to = BufWriter::with_capacity(1 << 18, atomic::scratch(folder)?);
     for entry in entries {
         let (key, value) = entry?;
         for part in [&key, &value] {
@@ -66,7 +68,7 @@ fn written(folder: &Path, entries: impl Iterator<Item = io::Result<Entry>>) -> i
             to.write_all(part)?;
         }
     }
-    let mut file = to.into_inner().map_err(io::IntoInnerError::into_error)?;
+    let mut file = to.into_inner().map_err(io::IntoInnerError::into_error)?.into_file();
     file.seek(SeekFrom::Start(0))?;
     Ok(file)
 }
