@@ -1,4 +1,0 @@
-#![no_main]
-//! A Parquet file.
-
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| neuralcb_fuzz::read(bytes, "parquet"));
