@@ -62,12 +62,12 @@ fn text(policy: &Policy) -> String {
 
 /// How `auto` came to its learner.
 pub fn chosen(choice: &Choice) -> String {
-    let mut text = "auto compared on rounds held out, by the lower bound of the value:\n".to_owned();
-    text.push_str("    lower     value  learner\n");
+    let mut text = "auto compared on rounds held out, by the lead over the first candidate beyond chance:\n".to_owned();
+    text.push_str("     lead     value  learner\n");
     for tried in &choice.tried {
         let value = tried.value.map_or("-".to_owned(), |v| format!("{v:.4}"));
         let beta = if tried.beta > 0.0 { format!(", β {}", tried.beta) } else { String::new() };
-        text.push_str(&format!("{:>9.4}  {value:>8}  {}{beta}\n", tried.lower, tried.name));
+        text.push_str(&format!("{:>9.4}  {value:>8}  {}{beta}\n", tried.lead, tried.name));
     }
     if choice.estimated_propensities {
         text.push_str("(the log has no propensities: they were estimated, and the comparison rests on that)\n");

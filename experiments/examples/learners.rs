@@ -1,12 +1,14 @@
 //! The development table: learners on the paper's seven data sets, five logging policies, three kinds of rewards.
 //!
-//! Every setting of a default is chosen on this table and on no other data. A line of the journal is one learner on one log:
-//! its sub-optimality on contexts it has not seen, and the seconds it took. Lines that are there already are not made again.
+//! Every setting of a default is chosen on this table and on no other data. A line of the journal is one learner on one
+//! log: its sub-optimality on contexts it has not seen, the seconds it took, and for `auto` what was tried with its β, by
+//! how much it is ahead of the first candidate, and its lead beyond chance, the best first. The learner `all` writes the
+//! sub-optimality of every candidate of `auto` in place of its own. Lines that are there already are not made again.
 //!
 //! ```text
 //! cargo run --release -p neuralcb-experiments --example learners -- --data DIR --out table.csv \
-//!     --datasets quadratic,mnist --behaviours epsilon-0.1,uniform --rewards classes,noisy --rounds 500,2000 --seeds 1,2,3 \
-//!     --learners clone,choice,auto --scale standardised
+//!     --datasets quadratic,mnist --behaviours epsilon-0.1,uniform --rewards classes,noisy --rounds 500,2000 \
+//!     --seeds 1,2,3 --learners clone,choice,auto
 //! ```
 
 use std::collections::{HashMap, HashSet};
@@ -102,10 +104,11 @@ fn behaviour(name: &str, n_actions: usize) -> BehaviourConfig {
     }
 }
 
-/// A learner by name: an objective, with `+log`, `+last` for its width, `*30` for so many passes, `^0.3` for β.
+/// A learner by name: an objective, with `+log`, `+last` for its width, `*30~0.01~2~256` for so many passes and, if
+/// wanted, penalty, layers and units, `^0.3` for β.
 fn learner(name: &str) -> Candidate {
     let (name, beta) = name.split_once('^').map_or((name, 0.0), |(name, beta)| (name, beta.parse().expect("a number")));
-    let (objective, passes) = name.split_once('*').map_or((name, None), |(a, b)| (a, Some(b.parse().expect("passes"))));
+    let (objective, capacity) = name.split_once('*').map_or((name, None), |(a, b)| (a, Some(capacity(b))));
     let (objective, width) = objective.split_once('+').unwrap_or((objective, ""));
     let config = match objective {
         "lin-lcb" => ModelConfig::Linear(LinearConfig { lambda: 1.0, ..LinearConfig::default() }),
@@ -124,7 +127,7 @@ fn learner(name: &str) -> Candidate {
                 },
                 members,
                 perturbation: if bootstrap { Perturbation::Bootstrap } else { Perturbation::None },
-                capacity: passes.map(|passes| Capacity { passes, ..Capacity::default() }),
+                capacity,
                 ..TrunkConfig::default()
             })
         }
@@ -133,11 +136,38 @@ fn learner(name: &str) -> Candidate {
     Candidate { name: name.to_owned(), config, standardise: objective == "lin-lcb", betas: vec![beta] }
 }
 
+/// Passes, penalty, layers and units, as far as they are given.
+fn capacity(text: &str) -> Capacity {
+    let usual = Capacity::default();
+    let mut words = text.split('~');
+    let mut next = |usual: f64| words.next().map_or(usual, |word| word.parse().expect("a number"));
+    let (passes, l2) = (next(usual.passes as f64), next(usual.l2));
+    let (layers, width) = (next(usual.layers as f64), next(usual.width as f64));
+    Capacity { passes: passes as usize, l2, layers: layers as usize, width: width as usize }
+}
+
+/// All candidates of `auto` on the test set, each fitted once.
+fn judge_all(log: &LoggedData, test: &TestSet, seed: Seed) -> Anyhow<String> {
+    let mut words = Vec::new();
+    for candidate in AutoConfig::default().candidates {
+        let estimates = candidate.fit(log, seed, &Arc::default())?.estimate(test.contexts())?;
+        for beta in candidate.betas {
+            let choices = pessimistic(test.contexts(), &estimates, beta, Rounding::None)?;
+            words.push(format!("{} {beta} {:.4}", candidate.name, test.judge(&choices).suboptimality));
+        }
+    }
+    Ok(words.join("; "))
+}
+
 /// A policy by learner's name, judged on the test set; in words what it became.
 fn judge(name: &str, log: &LoggedData, test: &TestSet, seed: Seed) -> Anyhow<(f64, String)> {
+    if name == "all" {
+        return Ok((f64::NAN, judge_all(log, test, seed)?));
+    }
     let (candidate, words) = if name == "auto" {
         let chosen = choose(&AutoConfig::default(), log, seed, &Arc::default())?;
-        let words = format!("{} {}", chosen.winner.name, chosen.winner.betas[0]);
+        let tried = chosen.tried.iter().map(|t| format!("{} {} {:.4} {:.4}", t.name, t.beta, t.ahead, t.lead));
+        let words = tried.collect::<Vec<_>>().join("; ");
         (chosen.winner, words)
     } else {
         (learner(name), String::new())
@@ -150,7 +180,7 @@ fn judge(name: &str, log: &LoggedData, test: &TestSet, seed: Seed) -> Anyhow<(f6
 fn main() -> Anyhow<()> {
     let args = Args::read();
     let data = PathBuf::from(args.list("--data", "data").remove(0));
-    let scale: Scale = serde_json::from_value(args.list("--scale", "unit-norm").remove(0).into())?;
+    let scale: Scale = serde_json::from_value(args.list("--scale", "standardised").remove(0).into())?;
     let out = PathBuf::from(args.list("--out", "learners.csv").remove(0));
     let known: HashSet<String> = match std::fs::read_to_string(&out) {
         Ok(text) => text.lines().filter_map(|line| Some(line.rsplitn(4, ',').nth(3)?.to_owned())).collect(),

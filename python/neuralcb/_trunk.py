@@ -35,7 +35,8 @@ class Auto(Learner):
     """The learner that the log itself favours: what ``neuralcb train`` does where nothing else is said.
 
     A few different learners (choice, regression, clone, clone of the rewarded rounds, linear) learn from 70 % of the
-    rounds. The largest lower bound of the value on the other 30 % wins, and the winner learns from all.
+    rounds and are judged on the other 30 %. Choice is taken unless another one beats it beyond chance. The winner
+    learns from all rounds.
 
     Parameters
     ----------
@@ -53,7 +54,8 @@ class Auto(Learner):
     algorithm_ : str
         The learner that was chosen.
     tried_ : list of dict
-        The candidates with ``name``, ``beta``, ``value`` and ``lower``, the best first.
+        The candidates with ``name``, ``beta``, ``value``, ``lower`` (a bound of the value), ``ahead`` (by how much it
+        beats choice) and ``lead`` (by how much beyond chance: what decides), the best first.
 
     Examples
     --------

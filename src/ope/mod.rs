@@ -59,4 +59,5 @@ pub use cross_fit::{CrossFit, Folds, samples};
 pub use evaluation::{Evaluation, evaluate};
 pub use report::{Answer, Bounded, Code, Difference, Estimate, Report, Verdict, Warning};
 pub use sample::Sample;
+pub(crate) use weights::normal_quantile;
 pub use weights::{WeightedMean, importance_weights, ips, snips};

@@ -80,7 +80,8 @@ impl WeightedMean {
     }
 }
 
-fn normal_quantile(confidence: f64) -> f64 {
+/// z of a confidence.
+pub(crate) fn normal_quantile(confidence: f64) -> f64 {
     Normal::standard().inverse_cdf(confidence)
 }
 

@@ -46,8 +46,8 @@ const LONG: Capacity = Capacity { passes: 30, l2: 1e-3, layers: 1, width: 100 };
 const SMALL: [Capacity; 4] =
     [Capacity { passes: 10, ..LONG }, Capacity { passes: 5, ..LONG }, LONG, Capacity { passes: 10, l2: 1e-2, ..LONG }];
 
-/// What is tried where the long schedule is best.
-const LARGE: [Capacity; 3] = [LONG, Capacity { width: 256, ..LONG }, Capacity { layers: 2, ..LONG }];
+/// What is tried beside the long schedule where that is the best.
+const LARGE: [Capacity; 2] = [Capacity { width: 256, ..LONG }, Capacity { layers: 2, ..LONG }];
 
 /// Rounds that all passes together read at most, on long logs.
 const MOST_READ: usize = 10_000_000;
@@ -101,15 +101,27 @@ pub(super) fn choose(
     seed: Seed,
     watch: &Watch,
 ) -> Result<Capacity, Error> {
-    let small = best(&SMALL, config, log, targets, s, seed, watch)?;
+    if targets.rounds().len() < 10 {
+        return Ok(SMALL[0]);
+    }
+    let (small, loss) = least(SMALL, losses(&SMALL, config, log, targets, s, seed, watch)?);
     if small != LONG {
         return Ok(small);
     }
-    best(&LARGE, config, log, targets, s, seed, watch)
+    let (large, other) = least(LARGE, losses(&LARGE, config, log, targets, s, seed, watch)?);
+    Ok(if other < loss { large } else { small })
 }
 
-/// The point of a grid with the least loss on held-out rounds.
-fn best(
+/// The point with the least loss, the first of equals; a loss that is not finite is never less.
+fn least<const N: usize>(grid: [Capacity; N], losses: Vec<f64>) -> (Capacity, f64) {
+    let finite = |loss: f64| if loss.is_finite() { loss } else { f64::INFINITY };
+    let mut points = grid.into_iter().zip(losses.into_iter().map(finite));
+    let first = points.next().expect("a grid has points");
+    points.fold(first, |best, point| if point.1 < best.1 { point } else { best })
+}
+
+/// The loss of each point of a grid on held-out rounds, summed over the divisions.
+fn losses(
     grid: &[Capacity],
     config: &TrunkConfig,
     log: &LoggedData,
@@ -117,11 +129,8 @@ fn best(
     s: f64,
     seed: Seed,
     watch: &Watch,
-) -> Result<Capacity, Error> {
+) -> Result<Vec<f64>, Error> {
     let rounds = targets.rounds();
-    if rounds.len() < 10 {
-        return Ok(grid[0]);
-    }
     let splits = match rounds.len() {
         0..1000 => 5,
         1000..4000 => 3,
@@ -142,10 +151,6 @@ fn best(
         trunk.train(contexts, learn, training, &mut seed.stream("order"), targets, watch)?;
         Ok(trunk.loss(contexts, judge, targets))
     };
-    let losses: Vec<f64> = (0..grid.len() * splits).into_par_iter().map(trial).collect::<Result<Vec<f64>, Error>>()?;
-    let loss = |i: usize| losses[i * splits..(i + 1) * splits].iter().sum::<f64>();
-    // a loss that is not finite is never less
-    let chosen =
-        (1..grid.len()).fold(0, |best, i| if loss(i) < loss(best) || !loss(best).is_finite() { i } else { best });
-    Ok(grid[chosen])
+    let losses = (0..grid.len() * splits).into_par_iter().map(trial).collect::<Result<Vec<f64>, Error>>()?;
+    Ok(losses.chunks(splits).map(|own| own.iter().sum()).collect())
 }

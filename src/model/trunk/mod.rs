@@ -136,6 +136,14 @@ impl TrunkConfig {
         }
     }
 
+    /// The same settings with the capacity that held-out rounds of a log choose.
+    pub fn sized(&self, log: &LoggedData, seed: Seed, watch: &Watch) -> Result<TrunkConfig, Error> {
+        self.check()?;
+        let (units, targets) = taught(self, log, seed, watch)?;
+        let capacity = capacity_of(self, log, &units, &targets, seed, watch)?;
+        Ok(TrunkConfig { capacity: Some(capacity), ..self.clone() })
+    }
+
     /// Refuses what cannot work.
     fn check(&self) -> Result<(), Error> {
         at_least("members", 1, "at least 1", self.members)?;
@@ -187,6 +195,28 @@ impl TrunkConfig {
     }
 }
 
+/// What a log teaches: its units, and the target of every round.
+fn taught(config: &TrunkConfig, log: &LoggedData, seed: Seed, watch: &Watch) -> Result<(Units, Targets), Error> {
+    let units = Units::of(config.objective, log, config.rewards);
+    let targets = Targets::new(config.objective, log, &units, direct(config, log, seed, watch)?);
+    Ok((units, targets))
+}
+
+/// The capacity of the settings, or the one that held-out rounds choose.
+fn capacity_of(
+    config: &TrunkConfig,
+    log: &LoggedData,
+    units: &Units,
+    targets: &Targets,
+    seed: Seed,
+    watch: &Watch,
+) -> Result<Capacity, Error> {
+    match config.capacity {
+        Some(capacity) => Ok(capacity),
+        None => capacity::choose(config, log, targets, units.s, seed.child("capacity"), watch),
+    }
+}
+
 /// A fitted learner, frozen.
 #[derive(Clone)]
 pub struct TrunkModel {
@@ -206,12 +236,8 @@ impl TrunkModel {
         config.check()?;
         at_least("rounds in the log", 1, "at least 1", log.n_rounds())?;
         let (contexts, layout) = (log.contexts(), log.contexts().layout());
-        let units = Units::of(config.objective, log, config.rewards);
-        let targets = Targets::new(config.objective, log, &units, direct(config, log, seed, watch)?);
-        let capacity = match config.capacity {
-            Some(capacity) => capacity,
-            None => capacity::choose(config, log, &targets, units.s, seed.child("capacity"), watch)?,
-        };
+        let (units, targets) = taught(config, log, seed, watch)?;
+        let capacity = capacity_of(config, log, &units, &targets, seed, watch)?;
         let config = TrunkConfig { capacity: Some(capacity), ..config.clone() };
         watch.plan(config.members * config.planned(capacity, targets.rounds().len()));
         let member = |i: usize| {
