@@ -17,8 +17,8 @@ def test_auto_chooses_a_learner_and_says_how(log, fresh):
     clear = np.abs(fresh.contexts[:, 0]) > 0.5
     assert (learner.predict(fresh.contexts) == best_of(fresh.contexts))[clear].mean() > 0.9
     assert learner.algorithm_ == learner.tried_[0]["name"]
-    lower = [tried["lower"] for tried in learner.tried_]
-    assert lower == sorted(lower, reverse=True)
+    leads = [tried["lead"] for tried in learner.tried_]
+    assert leads == sorted(leads, reverse=True)
     again = neuralcb.Auto().fit(*log.args)
     np.testing.assert_array_equal(again.predict(fresh.contexts), learner.predict(fresh.contexts))
 
