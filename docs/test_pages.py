@@ -50,6 +50,22 @@ def test_the_commands_of_a_page_run(page, tmp_path):
             assert done.returncode == 0, f"{text}\n{done.stdout}\n{done.stderr}"
 
 
+def test_the_commands_of_the_readme_run(tmp_path):
+    program = os.environ.get("NEURALCB")
+    if not program:
+        pytest.skip("NEURALCB names no program")
+    ran = 0
+    for _, language, text in blocks(DOCS.parent / "README.md"):
+        lines = [line for line in text.splitlines() if line and not line.startswith("alias ")]
+        if language == "sh" and all(line.startswith(("neuralcb ", "head ")) for line in lines) and "serve" not in text:
+            command = "\n".join(lines).replace("neuralcb ", f"{Path(program).resolve()} ")
+            done = subprocess.run(["sh", "-euc", command], cwd=tmp_path, capture_output=True, text=True, timeout=240,
+                                  check=False)
+            assert done.returncode == 0, f"{text}\n{done.stdout}\n{done.stderr}"
+            ran += 1
+    assert ran == 2
+
+
 def test_the_warehouses_sum_up_the_same_rewards():
     duckdb, sqlglot = pytest.importorskip("duckdb"), pytest.importorskip("sqlglot")
     seen = []
