@@ -17,6 +17,9 @@ const SMALL: f64 = 100.0;
 /// A round with this share of all weight decides too much.
 const SHARE: f64 = 0.05;
 
+/// Above this k̂ no number of rounds that one meets makes a weighted mean steady (Vehtari et al. 2024).
+const HEAVY: f64 = 0.7;
+
 /// Fewer rounds than this with weight and reward: the central limit theorem has not set in.
 const REWARDED: u64 = 30;
 
@@ -101,6 +104,17 @@ fn weights(state: &State, warn: &mut impl FnMut(Code, String)) {
             format!(
                 "the mean weight is {mean:.4}, more than chance away from 1 (standard error {error:.4}): \
                  {cause}; check both probabilities of the logged action"
+            ),
+        );
+    }
+    let tail = state.weights.shape().tail;
+    if let Some(k) = tail.and_then(|tail| tail.k).filter(|k| *k > HEAVY) {
+        warn(
+            Code::HeavyTail,
+            format!(
+                "the tail of the weights is heavy (Pareto k {k:.2}, above {HEAVY}): a rare round may still change every \
+                 number, and normal intervals are too narrow; prefer ips-clip, switch-dr or dros, or a policy closer to the \
+                 one that made the log"
             ),
         );
     }

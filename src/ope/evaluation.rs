@@ -13,11 +13,12 @@ use super::report::{Bounded, Difference, Estimate, Report, verdict};
 use super::sample::Sample;
 use super::seen::Seen;
 use super::sequence::{LATEST, Sequence};
+use super::shape::WeightSums;
 use super::tape::Tape;
 use crate::error::Error;
 
 /// What a saved evaluation begins with; the last byte is the version of the form.
-const FORM: [u64; 4] = [b'o' as u64, b'p' as u64, b'e' as u64, 1];
+const FORM: [u64; 4] = [b'o' as u64, b'p' as u64, b'e' as u64, 2];
 
 /// Rounds that one thread takes at a time.
 const BLOCK: usize = 8192;
@@ -58,6 +59,7 @@ pub(crate) struct State {
     pub moments: Box<Moments>,
     pub seen: Seen,
     pub sequence: Sequence,
+    pub weights: WeightSums,
     bootstrap: Bootstrap,
 }
 
@@ -174,12 +176,13 @@ impl Evaluation {
         let estimates: Vec<Estimate> =
             config.estimators.iter().filter(|&&e| state.can(e)).map(|&e| bounds.estimate(e)).collect();
         let warnings = doubts(config, state, &estimates);
-        let weights = moments.sum(W);
+        let sum = moments.sum(W);
         Report {
             n: seen.rounds,
-            ess: finite(weights * weights / moments.product(W, W)),
-            mean_weight: finite(weights / moments.n()),
+            ess: finite(sum * sum / moments.product(W, W)),
+            mean_weight: finite(sum / moments.n()),
             max_weight: seen.max_weight,
+            weights: state.weights.shape(),
             behaviour: bounds.behaviour(),
             verdict: verdict(&estimates, &warnings, config.confidence),
             estimates,
@@ -193,7 +196,7 @@ fn form(tape: &mut Tape<'_>) -> Result<(), Error> {
     FORM.into_iter().try_for_each(|letter| {
         let mut read = letter;
         tape.number(&mut read, u64::MAX)?;
-        tape.check(read == letter, "a saved evaluation of version 1")
+        tape.check(read == letter, "a saved evaluation of version 2")
     })
 }
 
@@ -208,6 +211,7 @@ impl State {
             moments: Box::default(),
             seen: Seen::default(),
             sequence: Sequence::starting_at(first_round),
+            weights: WeightSums::default(),
             bootstrap: Bootstrap::new(config.seed, config.replicates, wanted),
         }
     }
@@ -223,6 +227,7 @@ impl State {
             self.moments.extend(&rows);
             for (sample, (terms, count)) in samples.iter().zip(&rows) {
                 self.seen.add(sample, terms, *count);
+                self.weights.add(terms[W]);
                 if sequence {
                     self.sequence.add(terms[W], terms[WR]);
                 } else {
@@ -240,12 +245,14 @@ impl State {
         self.moments.merge(&other.moments);
         self.seen.merge(&other.seen);
         self.sequence.merge(&other.sequence);
+        self.weights.merge(&other.weights);
         self.bootstrap.merge(&other.bootstrap);
     }
 
     fn keep(&mut self, tape: &mut Tape<'_>) -> Result<(), Error> {
         let rounds = self.sequence.keep(tape)?;
         self.seen.keep(tape, rounds)?;
+        self.weights.keep(tape, rounds)?;
         self.moments.keep(tape, rounds)?;
         self.bootstrap.keep(tape, rounds)
     }

@@ -1,6 +1,7 @@
 //! What an evaluation says: estimates with their intervals, warnings with their cures, and a verdict in words.
 //!
-//! As JSON: `{"n", "ess", "mean_weight", "max_weight", "behaviour": {"value", "intervals", "lower_bounds"},
+//! As JSON: `{"n", "ess", "mean_weight", "max_weight", "weights": {"zero", "bins": [{"low", "high", "rounds"}], "tail": {"k",
+//! "rounds", "above"}}, "behaviour": {"value", "intervals", "lower_bounds"},
 //! "estimates": [{"estimator", "value", "intervals": {name: [low, high]}, "lower_bounds": {name: low}, "difference":
 //! {"value", "interval"}}], "verdict": {"answer", "estimator", "words"}, "warnings": [{"code", "message"}]}`. Numbers
 //! are finite. A value that does not exist (a ratio whose weights are all 0; an empty log) is `null`, an interval that
@@ -12,6 +13,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::config::{Estimator, Interval};
+use super::shape::WeightShape;
 
 /// The outcome of an off-policy evaluation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -24,6 +26,9 @@ pub struct Report {
     pub mean_weight: Option<f64>,
     /// Largest weight.
     pub max_weight: f64,
+    /// How the weights are spread, and how heavy their tail is.
+    #[serde(default)]
+    pub weights: WeightShape,
     /// The value of the policy that made the log.
     pub behaviour: Bounded,
     /// The value of the target policy, once per estimator.
@@ -132,6 +137,8 @@ pub enum Code {
     MeanWeight,
     /// One round has a large part of all weight.
     MaxWeight,
+    /// The tail of the weights is so heavy that no mean of them settles.
+    HeavyTail,
     /// Few rounds have both weight and reward.
     FewRewards,
     /// The propensities were estimated.
