@@ -4,10 +4,12 @@ use std::path::PathBuf;
 
 use neuralcb::ope::{Code, Estimator, Interval, OpeConfig, Report, Warning};
 use neuralcb::policy::PropensityConfig;
-use neuralcb_logs::evaluate::{EvaluateOptions, evaluate, evaluate_columns};
+use neuralcb_logs::card::Kind;
+use neuralcb_logs::evaluate::{EvaluateOptions, Evaluated, evaluate, evaluate_columns};
 use neuralcb_logs::log::{Log, LogOptions, Want};
 use neuralcb_logs::policy::Policy;
 
+use crate::card::CardArgs;
 use crate::log_args::{LogArgs, LogBar};
 use crate::{args, out};
 
@@ -71,6 +73,8 @@ pub struct Args {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
+    card: CardArgs,
+    #[command(flatten)]
     log_args: LogArgs,
 }
 
@@ -104,28 +108,33 @@ impl Args {
             ope,
             folds: self.folds.unwrap_or(usual.folds),
             propensities: self.estimate_propensities.clone().unwrap_or(usual.propensities),
+            segments: self.card.segment.clone(),
         }
     }
 }
 
 pub fn run(args: &Args) -> anyhow::Result<()> {
-    let report = if args.policy_column.is_some() { of_columns(args)? } else { of_policy(args)? };
-    let text = if args.json { serde_json::to_string_pretty(&report)? + "\n" } else { table(&report, args.confidence) };
+    let found = if args.policy_column.is_some() { of_columns(args)? } else { of_policy(args)? };
+    let json = serde_json::to_value(&found)?;
+    args.card.write(Kind::Evaluate, &json)?;
+    let text =
+        if args.json { serde_json::to_string_pretty(&json)? + "\n" } else { table(&found.report, args.confidence) };
     out::print(&text)
 }
 
-fn of_columns(args: &Args) -> anyhow::Result<Report> {
+fn of_columns(args: &Args) -> anyhow::Result<Evaluated> {
     let columns = [&args.policy_column, &args.q_column, &args.v_column];
     let extra: Vec<String> = columns.into_iter().flatten().cloned().collect();
     let options = LogOptions { extra: extra.clone(), ..args.log_args.options()? };
     let log = Log::open(&args.inputs, &options, Want::OUTCOMES)?;
+    args.card.check(log.paths())?;
     let mut bar = LogBar::new(&log);
     let report = evaluate_columns(&log, &extra, &args.options(), &mut |doing| bar.show(doing))?;
     bar.finish();
     Ok(report)
 }
 
-fn of_policy(args: &Args) -> anyhow::Result<Report> {
+fn of_policy(args: &Args) -> anyhow::Result<Evaluated> {
     let [policy, logs @ ..] = &args.inputs[..] else { anyhow::bail!("give a policy file and a log") };
     if logs.is_empty() {
         anyhow::bail!("give a policy file and a log, or a log and --policy-column");
@@ -135,13 +144,14 @@ fn of_policy(args: &Args) -> anyhow::Result<Report> {
         policy = policy.with_beta(beta)?;
     }
     let log = Log::open_as(logs, &args.log_args.options()?, Want::OUTCOMES, policy.preparation().schema())?;
+    args.card.check(log.paths())?;
     let mut bar = LogBar::new(&log);
     let evaluated = evaluate(&policy, None, &log, &args.options(), &mut |doing| bar.show(doing))?;
     bar.finish();
-    if let Some(warning) = evaluated.unseen.warning() {
+    if let Some(warning) = &evaluated.unseen_words {
         eprintln!("warning: {warning}");
     }
-    Ok(evaluated.report)
+    Ok(evaluated)
 }
 
 /// The report for people.

@@ -3,11 +3,13 @@
 use std::path::PathBuf;
 
 use neuralcb::policy::PropensityConfig;
+use neuralcb_logs::card::Kind;
 use neuralcb_logs::gate::{GateOptions, gate};
 use neuralcb_logs::log::{Log, Want};
 use neuralcb_logs::policy::Policy;
 
 use crate::No;
+use crate::card::CardArgs;
 use crate::log_args::{LogArgs, LogBar};
 use crate::{args, out};
 
@@ -34,6 +36,8 @@ pub struct Args {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
+    card: CardArgs,
+    #[command(flatten)]
     log_args: LogArgs,
 }
 
@@ -45,13 +49,17 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         reward_range: args.reward_range,
         least_propensity: args.least_propensity,
         propensities: PropensityConfig::default(),
+        segments: args.card.segment.clone(),
     };
+    args.card.check(log.paths().chain([args.new.as_path(), args.against.as_path()]))?;
     let mut bar = LogBar::new(&log);
     let gated = gate(&new, &old, &log, &options, &mut |doing| bar.show(doing))?;
     bar.finish();
     gated.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
+    let json = serde_json::to_value(&gated)?;
+    args.card.write(Kind::Gate, &json)?;
     if args.json {
-        out::print(&(serde_json::to_string_pretty(&gated)? + "\n"))?;
+        out::print(&(serde_json::to_string_pretty(&json)? + "\n"))?;
     }
     match (gated.promote, args.json) {
         (true, true) => Ok(()),

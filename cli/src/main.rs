@@ -5,6 +5,7 @@
 
 mod args;
 mod bench;
+mod card;
 mod client;
 mod data;
 mod diagnose;

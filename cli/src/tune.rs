@@ -3,13 +3,16 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
+use neuralcb_logs::card::Kind;
+use neuralcb_logs::evaluate::check_segments;
 use neuralcb_logs::log::{Log, Want};
 use neuralcb_logs::policy::{Algorithm, Mode, Preset, Recipe};
 use neuralcb_logs::train::Step;
-use neuralcb_logs::tune::{HoldOut, IfNotBetter, Scratch, TuneOptions, Tuned, tune_in};
+use neuralcb_logs::tune::{HoldOut, IfNotBetter, Scratch, TuneOptions, Tuned, held_out, tune_in};
 use neuralcb_logs::{check_distinct, check_writable};
 
 use crate::No;
+use crate::card::CardArgs;
 use crate::log_args::{LogArgs, LogBar};
 use crate::{args, out, show};
 
@@ -84,6 +87,8 @@ pub struct Args {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
+    card: CardArgs,
+    #[command(flatten)]
     log_args: LogArgs,
 }
 
@@ -133,6 +138,8 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     check_writable(&args.out)?;
     let log = Log::open(&args.log, &args.log_args.options()?, Want::OUTCOMES)?;
     check_distinct(&args.out, log.paths())?;
+    args.card.check(log.paths().chain([args.out.as_path()]))?;
+    check_segments(&log, &args.card.segment)?;
     let scratch = self::scratch(args);
     let mut bar = LogBar::new(&log);
     let threads = rayon::ThreadPoolBuilder::new().num_threads(args.jobs.map_or(0, usize::from)).build()?;
@@ -151,8 +158,17 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         about.training.doubts(log.schema()).iter().for_each(|doubt| eprintln!("warning: {doubt}"));
     }
     scratch.remove()?;
-    let text = if args.json { serde_json::to_string_pretty(&tuned.to_json())? + "\n" } else { table(&tuned) };
-    out::print(&text)?;
+    if args.json || args.card.wanted() {
+        let mut json = tuned.to_json();
+        json["evaluation"] = serde_json::to_value(held_out(&log, &tuned, &options, &args.card.segment)?)?;
+        args.card.write(Kind::Tune, &json)?;
+        if args.json {
+            out::print(&(serde_json::to_string_pretty(&json)? + "\n"))?;
+        }
+    }
+    if !args.json {
+        out::print(&table(&tuned))?;
+    }
     if tuned.estimated_propensities {
         eprintln!("warning: the log has no propensities; they were ESTIMATED from it, and every number rests on that");
     }

@@ -14,9 +14,11 @@ use neuralcb::policy::{PropensityConfig, estimate_propensities};
 use neuralcb::{Contexts, Encoding, LoggedData, ModelConfig, Seed};
 use serde::{Deserialize, Serialize};
 
+use crate::card::About;
+use crate::detail::{Detail, DetailSums, Round, unknown_column};
 use crate::log::{Block, Log, LogError, Preparation, PreparationConfig, ReadLog, Unseen};
 use crate::memory;
-use crate::policy::{Policy, PolicyError, pieces};
+use crate::policy::{Origin, Policy, PolicyError, pieces};
 use crate::train::read_all;
 
 /// Settings of an evaluation.
@@ -29,21 +31,35 @@ pub struct EvaluateOptions {
     pub folds: usize,
     /// How propensities are estimated where the log has none; the log is then held in memory.
     pub propensities: PropensityConfig,
+    /// Columns by whose segments to say who gains and who loses.
+    pub segments: Vec<String>,
 }
 
 impl Default for EvaluateOptions {
     fn default() -> Self {
-        EvaluateOptions { ope: OpeConfig::default(), folds: 3, propensities: PropensityConfig::default() }
+        let propensities = PropensityConfig::default();
+        EvaluateOptions { ope: OpeConfig::default(), folds: 3, propensities, segments: Vec::new() }
     }
 }
 
 /// What an evaluation found.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Evaluated {
     /// Values, intervals, warnings and verdict.
+    #[serde(flatten)]
     pub report: Report,
     /// What the policy had not seen in training.
-    pub unseen: Unseen,
+    #[serde(default, rename = "unseen")]
+    pub unseen_words: Option<String>,
+    /// What lies behind the numbers.
+    #[serde(default)]
+    pub detail: Detail,
+    /// Whether the reward model is the policy's own.
+    #[serde(default)]
+    pub own_model: bool,
+    /// What was read and what was asked.
+    #[serde(default)]
+    pub about: Option<About>,
 }
 
 /// Where q̂ comes from.
@@ -66,6 +82,7 @@ pub fn evaluate(
     progress: &mut dyn FnMut(&'static str),
 ) -> Result<Evaluated, PolicyError> {
     progress("preparing");
+    let features = check_segments(log, &options.segments)?;
     // whoever learned nothing from a log cannot have learned too much
     let learned = !policy.arrays().is_empty();
     let same_log = learned && log.digest()? == policy.description().log.sha256;
@@ -83,6 +100,7 @@ pub fn evaluate(
     let ope = OpeConfig { estimated_propensities: estimated.is_some(), ..options.ope.clone() };
     let mut evaluation = Evaluation::new(ope, 0)?;
     let (mut unseen, mut first) = (Unseen::default(), 0u64);
+    let mut detail = DetailSums::new(features.iter().map(String::as_str), &options.segments);
     for block in log.read() {
         log.go_on()?;
         progress("evaluating");
@@ -92,7 +110,10 @@ pub fn evaluate(
         let mu = propensities(&block, estimated.as_deref(), first)?;
         let target = target(policy, &block, &own, rounds.contexts())?;
         let q = rewards.means(&block, &own, rounds.contexts(), first)?;
-        evaluation.extend(&of_block(&block, &rounds, mu, &target, q.as_deref())?)?;
+        let samples = of_block(&block, &rounds, mu, &target, q.as_deref())?;
+        detail.add(&block, &samples.iter().map(Round::from).collect::<Vec<_>>());
+        want(&mut detail, &block, &own, rounds.contexts(), &target);
+        evaluation.extend(&samples)?;
         first += block.n_rounds() as u64;
     }
     let mut report = evaluation.report();
@@ -101,7 +122,37 @@ pub fn evaluate(
                        rounds out (`neuralcb tune` does), or evaluate on a later log";
         report.warnings.insert(0, Warning { code: Code::SameLog, message: message.to_owned() });
     }
-    Ok(Evaluated { report, unseen })
+    Ok(Evaluated {
+        report,
+        unseen_words: unseen.warning(),
+        detail: detail.detail(options.ope.confidence),
+        own_model: model.is_some_and(|model| std::ptr::eq(model, policy)),
+        about: Some(About::new(Origin::of(log)?, &[("policy", policy)], options)),
+    })
+}
+
+/// The features of the rounds, if the columns that were asked for are among them.
+pub fn check_segments(log: &dyn ReadLog, segments: &[String]) -> Result<Vec<String>, PolicyError> {
+    let features: Vec<String> = log.schema().shared.iter().map(|feature| feature.name.clone()).collect();
+    match unknown_column(features.iter().map(String::as_str), segments) {
+        None => Ok(features),
+        Some(name) => Err(PolicyError::Segment { name: name.to_owned(), known: features.join(", ") }),
+    }
+}
+
+/// Notes what the policy would do in each round of a block.
+pub(crate) fn want(detail: &mut DetailSums, block: &Block, own: &Preparation, contexts: &Contexts, target: &[f64]) {
+    for t in 0..contexts.n_rounds() {
+        let pairs = contexts.pairs(t);
+        let mut unknown = 1.0;
+        for (i, &probability) in target[pairs].iter().enumerate().filter(|(_, p)| **p > 0.0) {
+            detail.wants(Some(own.action_name(block, t, contexts.action(t, i))), probability);
+            unknown -= probability;
+        }
+        if unknown > 1e-9 {
+            detail.wants(None, unknown);
+        }
+    }
 }
 
 /// What [`evaluate`] makes of a block of a log with propensities, wherever in the log it stands: so that blocks may be
@@ -131,7 +182,9 @@ pub fn evaluate_columns(
     columns: &[String],
     options: &EvaluateOptions,
     progress: &mut dyn FnMut(&'static str),
-) -> Result<Report, PolicyError> {
+) -> Result<Evaluated, PolicyError> {
+    let features = check_segments(log, &options.segments)?;
+    let mut detail = DetailSums::new(features.iter().map(String::as_str), &options.segments);
     let mut estimated = None;
     if log.blocks().next().transpose()?.is_some_and(|block| block.propensities.is_none()) {
         progress("estimating propensities");
@@ -155,9 +208,17 @@ pub fn evaluate_columns(
             };
             Sample { drop: dropped(&block, t), ..sample }
         };
-        evaluation.extend(&(0..block.n_rounds()).map(sample).collect::<Vec<_>>())?;
+        let samples: Vec<Sample> = (0..block.n_rounds()).map(sample).collect();
+        evaluation.extend(&samples)?;
+        detail.add(&block, &samples.iter().map(Round::from).collect::<Vec<_>>());
     }
-    Ok(evaluation.report())
+    Ok(Evaluated {
+        report: evaluation.report(),
+        unseen_words: None,
+        detail: detail.detail(options.ope.confidence),
+        own_model: false,
+        about: Some(About::new(Origin::of(log)?, &[], options)),
+    })
 }
 
 /// Refuses probabilities outside [0, 1] and values that are not finite.

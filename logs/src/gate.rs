@@ -8,13 +8,15 @@
 //! That holds for a log of rounds that neither policy learned from, and, to the letter, for a range of rewards that was
 //! given: that of the log itself may grow from one day to the next.
 
-use neuralcb::ope::{Bound, BoundConfig, BoundMethod, BoundSequence, Paired, Statement};
+use neuralcb::ope::{Bound, BoundConfig, BoundMethod, BoundSequence, Paired, Statement, WeightShape, WeightSums};
 use neuralcb::policy::PropensityConfig;
 use serde::{Deserialize, Serialize};
 
-use crate::evaluate::{estimate, propensities, target};
+use crate::card::About;
+use crate::detail::{Detail, DetailSums, Round};
+use crate::evaluate::{check_segments, estimate, propensities, target, want};
 use crate::log::{Preparation, PreparationConfig, ReadLog, Unseen};
-use crate::policy::{Policy, PolicyError};
+use crate::policy::{Origin, Policy, PolicyError};
 
 /// Settings of the question.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -28,6 +30,8 @@ pub struct GateOptions {
     pub least_propensity: Option<f64>,
     /// How propensities are estimated where the log has none; the log is then held in memory.
     pub propensities: PropensityConfig,
+    /// Columns by whose segments to say who gains and who loses.
+    pub segments: Vec<String>,
 }
 
 impl Default for GateOptions {
@@ -37,6 +41,7 @@ impl Default for GateOptions {
             reward_range: None,
             least_propensity: None,
             propensities: PropensityConfig::default(),
+            segments: Vec::new(),
         }
     }
 }
@@ -58,6 +63,15 @@ pub struct Gated {
     pub warnings: Vec<String>,
     /// The answer in words.
     pub words: String,
+    /// The weights of the new policy.
+    #[serde(default)]
+    pub weights: WeightShape,
+    /// What lies behind the numbers: the new policy against the old one, by weighted rewards (`ips`).
+    #[serde(default)]
+    pub detail: Detail,
+    /// What was read and what was asked.
+    #[serde(default)]
+    pub about: Option<About>,
 }
 
 /// Asks whether `new` may replace `old`, on a log with actions, rewards and, where it has them, propensities.
@@ -69,6 +83,9 @@ pub fn gate(
     progress: &mut dyn FnMut(&'static str),
 ) -> Result<Gated, PolicyError> {
     progress("preparing");
+    let features = check_segments(log, &options.segments)?;
+    let mut detail = DetailSums::new(features.iter().map(String::as_str), &options.segments);
+    let mut weights = WeightSums::default();
     let (own, summary) = Preparation::fit(log, &PreparationConfig::default())?;
     let digest = log.digest()?;
     let learned_here = |policy: &Policy| !policy.arrays().is_empty() && policy.description().log.sha256 == digest;
@@ -101,6 +118,8 @@ pub fn gate(
         for (policy, unseen) in [new, old].into_iter().zip(&mut unseen) {
             *unseen += policy.preparation().unseen(&block);
         }
+        want(&mut detail, &block, &own, contexts, &pi);
+        let mut seen = Vec::with_capacity(rounds.n_rounds());
         for t in 0..rounds.n_rounds() {
             let pairs = contexts.pairs(t);
             let chosen = pairs.start + contexts.place(t, rounds.actions()[t] as usize).expect("checked at the door");
@@ -112,7 +131,12 @@ pub fn gate(
             };
             sequence.add(&round)?;
             apart += round.apart;
+            weights.add(round.weight);
+            let Paired { reward, weight, other, .. } = round;
+            let terms = [weight * reward, 1.0, 0.0, other * reward];
+            seen.push(Round { weight, terms, reward, predicted: None, times: 1.0 });
         }
+        detail.add(&block, &seen);
         first += block.n_rounds() as u64;
     }
     let mut over_old = sequence.bound();
@@ -137,7 +161,18 @@ pub fn gate(
         ));
     }
     let words = words(promote, &over_old, first, apart);
-    Ok(Gated { promote, over_old, p_value: sequence.p_value(), rounds: first, apart, warnings, words })
+    Ok(Gated {
+        promote,
+        over_old,
+        p_value: sequence.p_value(),
+        rounds: first,
+        apart,
+        warnings,
+        words,
+        weights: weights.shape(),
+        detail: detail.detail(options.confidence),
+        about: Some(About::new(Origin::of(log)?, &[("new policy", new), ("old policy", old)], options)),
+    })
 }
 
 /// ½ Σ_a |π(a) − ρ(a)|, where both may play actions that the log does not know: these may be different ones.

@@ -3,7 +3,9 @@
 
 pub mod atomic;
 mod auto;
+pub mod card;
 pub mod datasets;
+pub mod detail;
 pub mod diagnose;
 mod error;
 pub mod evaluate;

@@ -9,7 +9,7 @@ fn diagnosed(campaign: &str) -> Option<Diagnosis> {
     let folder = common::data_folder()?.join("obd").join(campaign);
     let log = Log::open(&[folder], &LogOptions::default(), Want::OUTCOMES).unwrap();
     let names = |features: &[Feature]| features.iter().map(|f| f.name.clone()).collect::<Vec<_>>();
-    Some(diagnose(log.blocks(), &names(&log.schema().shared), &names(&log.schema().per_action)).unwrap())
+    Some(diagnose(log.blocks(), &names(&log.schema().shared), &names(&log.schema().per_action), &[]).unwrap())
 }
 
 fn severe(diagnosis: &Diagnosis) -> Vec<(&str, &str)> {

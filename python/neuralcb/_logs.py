@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from os import PathLike, fspath
+from pathlib import Path
 from typing import Any, Sequence, Union
 
 from . import _neuralcb
+from ._card import of_diagnosis, of_tuning, write_card
 from ._input import rounds
 from ._neuralcb import NeuralcbError
 from ._policy import Policy
@@ -105,6 +107,7 @@ def evaluate(
     q_column: str | None = None,
     v_column: str | None = None,
     folds: int = 3,
+    segments: Sequence[str] = (),
     log_options: dict[str, Any] | None = None,
     progress: Progress = None,
     **settings: Any,
@@ -120,6 +123,8 @@ def evaluate(
         Columns of the log with that policy's probability of the logged action, and a model's values.
     folds : int
         Folds of the reward model behind ``dm`` and ``dr``; 0 leaves them out.
+    segments : names of columns
+        Who gains and who loses is told by their values, in :meth:`Report.report` and :meth:`Report.to_dict`.
     **settings
         As for :func:`neuralcb.ope.evaluate`.
     """
@@ -129,7 +134,7 @@ def evaluate(
         raise NeuralcbError("`q_column` and `v_column` belong together")
     columns = [column for column in (policy_column, q_column, v_column) if column is not None]
     config = _config(**settings)
-    options = json.dumps({"ope": config, "folds": int(folds)})
+    options = json.dumps({"ope": config, "folds": int(folds), "segments": list(segments)})
     native = None if policy is None else _native(policy)
     with progress_bar(progress, "evaluating") as tell:
         text, unseen = _neuralcb.evaluate_log(
@@ -158,12 +163,26 @@ class Diagnosis:
         """The diagnosis as the command line writes it with ``--json``."""
         return self.raw
 
+    def metrics(self) -> dict[str, float]:
+        """Flat numbers, for an experiment tracker."""
+        return of_diagnosis(self.raw)
+
+    def report(self, path: str | PathLike[str]) -> Path:
+        """Writes a card, one page for people, as ``neuralcb diagnose --report`` does; returns its path."""
+        return write_card("diagnose", self.raw, path)
+
     def __str__(self) -> str:
         return self.text
 
 
-def diagnose(log: Paths, *, log_options: dict[str, Any] | None = None, progress: Progress = None) -> Diagnosis:
-    """Is this log fit to learn from? As ``neuralcb diagnose`` answers it.
+def diagnose(
+    log: Paths,
+    *,
+    segments: Sequence[str] = (),
+    log_options: dict[str, Any] | None = None,
+    progress: Progress = None,
+) -> Diagnosis:
+    """Is this log fit to learn from? As ``neuralcb diagnose`` answers it; rewards also by segment of the named columns.
 
     Examples
     --------
@@ -174,7 +193,7 @@ def diagnose(log: Paths, *, log_options: dict[str, Any] | None = None, progress:
     300
     """
     with progress_bar(progress, "diagnosing") as tell:
-        raw, text = _neuralcb.diagnose(_paths(log), _log_options(log_options), tell)
+        raw, text = _neuralcb.diagnose(_paths(log), _log_options(log_options), list(segments), tell)
     about = json.loads(raw)
     return Diagnosis(about["rows"], about["unwise"], about["warnings"], about, text)
 
@@ -195,6 +214,24 @@ class Tuned:
     held_out: int
     estimated_propensities: bool
     words: str
+    raw: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The tuning as the command line writes it with ``--json``."""
+        return self.raw
+
+    def metrics(self) -> dict[str, float]:
+        """The certificate, and the policy on the rounds of it, as flat numbers, for an experiment tracker.
+
+        Examples
+        --------
+        ``mlflow.log_metrics(tuned.metrics())``, or ``wandb.log(tuned.metrics())``.
+        """
+        return of_tuning(self.raw)
+
+    def report(self, path: str | PathLike[str]) -> Path:
+        """Writes a card, one page for people, as ``neuralcb tune --report`` does; returns its path."""
+        return write_card("tune", self.raw, path)
 
     def to_frame(self) -> Any:
         """The candidates as a pandas data frame."""
@@ -217,6 +254,7 @@ def tune(
     log_options: dict[str, Any] | None = None,
     seed: int = 1,
     preset: str = "practical",
+    segments: Sequence[str] = (),
     progress: Progress = None,
     **options: Any,
 ) -> Tuned:
@@ -239,16 +277,20 @@ def tune(
         Learn from all rounds at the end; the certificate is then of the procedure.
     reward_range : (least, greatest); least_propensity : float; adaptive : bool
         What is known of the log; without it the certificate is less exact, or less tight.
+    segments : names of columns
+        Who gains and who loses is told by their values, in :meth:`Tuned.report` and :meth:`Tuned.to_dict`.
     algorithms : sequence of str; betas, lrs : sequence of float; modes : sequence of "S" and "B"
         What is tried.
     """
-    task = _tuning(log, actions, rewards, propensities, eligible, n_actions, log_options, seed, preset, options)
+    task = _tuning(
+        log, actions, rewards, propensities, eligible, n_actions, log_options, seed, preset, options, segments
+    )
     with progress_bar(progress, "tuning") as tell:
         return _tuned(*_part(task, "all", tell))
 
 
-Task = tuple[Any, str | None, str]
-"""Paths, or rounds in arrays; how to read files; the settings."""
+Task = tuple[Any, str | None, str, list[str]]
+"""Paths, or rounds in arrays; how to read files; the settings; columns whose values are segments."""
 
 
 def _tuning(
@@ -262,29 +304,31 @@ def _tuning(
     seed: int,
     preset: str,
     options: dict[str, Any],
+    segments: Sequence[str] = (),
 ) -> Task:
     """A tuning as data: whoever has it can do any part of it."""
     given = {"base": {"seed": seed, "preset": preset}}
     settings = json.dumps({**given, **{name: list(v) if isinstance(v, tuple) else v for name, v in options.items()}})
     if actions is None and not is_feedback(log):
-        return _paths(log), _log_options(log_options), settings
+        return _paths(log), _log_options(log_options), settings, list(segments)
     if is_feedback(log):
         feedback = from_obp(log)
         log, actions, rewards = feedback["contexts"], feedback["actions"], feedback["rewards"]
         propensities, n_actions = feedback["propensities"], feedback["n_actions"]
-    return rounds(log, actions, rewards, propensities, eligible, n_actions=n_actions), None, settings
+    data = rounds(log, actions, rewards, propensities, eligible, n_actions=n_actions)
+    return data, None, settings, list(segments)
 
 
 def _part(task: Task, part: Any, tell: Any = None) -> tuple[Any, Any]:
     """Does ``"all"`` of a tuning, tells its ``"groups"`` of candidates, tries a ``{"group": …}`` or ends it by ``{"finish": …}``."""
-    log, log_options, settings = task
+    log, log_options, settings, segments = task
     if log_options is None:
-        native, text = _neuralcb.Training.tune(log, settings, json.dumps(part), tell)
+        native, text = _neuralcb.Training.tune(log, settings, json.dumps(part), segments, tell)
     else:
-        native, text = _neuralcb.tune(log, log_options, settings, json.dumps(part), tell)
+        native, text = _neuralcb.tune(log, log_options, settings, json.dumps(part), segments, tell)
     return native, json.loads(text)
 
 
 def _tuned(native: Any, found: dict[str, Any]) -> Tuned:
     names = ("candidates", "certificate", "behaviour", "beats_the_log", "held_out", "estimated_propensities", "words")
-    return Tuned(native and Policy(native), **{name: found[name] for name in names})
+    return Tuned(native and Policy(native), **{name: found[name] for name in names}, raw=found)

@@ -43,7 +43,11 @@ class Training:
     def from_bytes(bytes: bytes) -> Training: ...
     @staticmethod
     def tune(
-        rounds: dict[str, Any], options: str, part: str, progress: _Progress | None = None
+        rounds: dict[str, Any],
+        options: str,
+        part: str,
+        segments: Sequence[str],
+        progress: _Progress | None = None,
     ) -> tuple[Policy | None, str]: ...
 
 @final
@@ -82,11 +86,17 @@ def evaluate_log(
     progress: _Progress | None = None,
 ) -> tuple[str, str | None]: ...
 def diagnose(
-    paths: Sequence[_Path], log_options: str, progress: _Progress | None = None
+    paths: Sequence[_Path], log_options: str, segments: Sequence[str], progress: _Progress | None = None
 ) -> tuple[str, str]: ...
 def tune(
-    paths: Sequence[_Path], log_options: str, options: str, part: str, progress: _Progress | None = None
+    paths: Sequence[_Path],
+    log_options: str,
+    options: str,
+    part: str,
+    segments: Sequence[str],
+    progress: _Progress | None = None,
 ) -> tuple[Policy | None, str]: ...
+def card(kind: str, found: str) -> str: ...
 def simulate(
     changes: str, preset: str, n: int, seed: int, data_dir: _Path | None
 ) -> dict[str, Any]: ...

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import _neuralcb
+from ._card import of_evaluation, write_card
 from ._input import _labels, numbers, vector
 from ._neuralcb import NeuralcbError
 from ._progress import Progress, progress_bar
@@ -115,6 +118,14 @@ class Report:
     def to_dict(self) -> dict[str, Any]:
         """The report as the command line writes it with ``--json``."""
         return self.raw
+
+    def metrics(self) -> dict[str, float]:
+        """Values, intervals and weights as flat numbers, for an experiment tracker."""
+        return of_evaluation(self.raw)
+
+    def report(self, path: str | PathLike[str]) -> Path:
+        """Writes a card, one page for people, as ``neuralcb evaluate --report`` does; returns its path."""
+        return write_card("evaluate", self.raw, path)
 
     def to_frame(self) -> Any:
         """A pandas data frame with one row for each estimator and interval."""

@@ -2,11 +2,12 @@
 
 use std::path::PathBuf;
 
-use neuralcb_logs::evaluate::{EvaluateOptions, evaluate, evaluate_columns};
+use neuralcb_logs::card::{About, Kind, html};
+use neuralcb_logs::evaluate::{EvaluateOptions, check_segments, evaluate, evaluate_columns};
 use neuralcb_logs::log::{Feature, Log, LogOptions, ReadLog, Want};
-use neuralcb_logs::policy::Recipe;
+use neuralcb_logs::policy::{Origin, Recipe};
 use neuralcb_logs::score::{ScoreOptions, score as score_log};
-use neuralcb_logs::tune::{Tried, TuneOptions, Tuning};
+use neuralcb_logs::tune::{Tried, TuneOptions, Tuning, held_out};
 use neuralcb_logs::{diagnose as diagnosis, train as training};
 use pyo3::prelude::*;
 use serde::Deserialize;
@@ -83,36 +84,39 @@ pub fn evaluate_log(
             let log_options = LogOptions { extra: columns.clone(), ..log_options };
             let log = Log::open(&paths, &log_options, Want::OUTCOMES)?;
             watch.set_total(log.bytes());
-            let report = evaluate_columns(&log, &columns, &options, &mut |_| watch.set(log.bytes_read()))?;
-            return Ok((json(&report)?, None));
+            let found = evaluate_columns(&log, &columns, &options, &mut |_| watch.set(log.bytes_read()))?;
+            return Ok((json(&found)?, None));
         };
         let log = Log::open_as(&paths, &log_options, Want::OUTCOMES, policy.preparation().schema())?;
         let found = evaluate(policy, None, &watch.bytes(&log), &options, &mut |_| {})?;
-        Ok((json(&found.report)?, found.unseen.warning()))
+        Ok((json(&found)?, found.unseen_words))
     })
 }
 
 /// Is this log fit to learn from? As JSON, and in words.
 #[pyfunction]
-#[pyo3(signature = (paths, log_options, progress=None))]
+#[pyo3(signature = (paths, log_options, segments, progress=None))]
 pub fn diagnose(
     py: Python<'_>,
     paths: Vec<PathBuf>,
     log_options: &str,
+    segments: Vec<String>,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<(String, String)> {
     let options = settings::<LogOptions>(log_options)?;
     work::run(py, progress, |watch| {
         let log = Log::open(&paths, &options, Want::OUTCOMES)?;
+        check_segments(&log, &segments)?;
         let (schema, watched) = (log.schema(), watch.bytes(&log));
         let blocks = watched.read().map(|block| watch.go_on().and(block));
         let names = |features: &[Feature]| features.iter().map(|feature| feature.name.clone()).collect::<Vec<_>>();
-        let found = diagnosis::diagnose(blocks, &names(&schema.shared), &names(&schema.per_action))?;
+        let found = diagnosis::diagnose(blocks, &names(&schema.shared), &names(&schema.per_action), &segments)?;
         let mut report = serde_json::to_value(&found)?;
         let skipped = log.skipped();
         report["unwise"] = json!(found.unwise());
         report["schema"] = serde_json::to_value(schema)?;
         report["skipped"] = json!({ "bad_rows": skipped.bad_rows, "not_decisions": skipped.not_decisions });
+        report["about"] = serde_json::to_value(About::new(Origin::of(&log)?, &[], &schema.to_options()))?;
         Ok((report.to_string(), format!("{schema}\n\n{found}")))
     })
 }
@@ -133,25 +137,32 @@ pub enum Part {
 
 /// Chooses algorithm and settings from the log alone, as `neuralcb tune` does.
 #[pyfunction]
-#[pyo3(signature = (paths, log_options, options, part, progress=None))]
+#[pyo3(signature = (paths, log_options, options, part, segments, progress=None))]
 pub fn tune(
     py: Python<'_>,
     paths: Vec<PathBuf>,
     log_options: &str,
     options: &str,
     part: &str,
+    segments: Vec<String>,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Tuned> {
     let (log_options, options): (LogOptions, TuneOptions) = (settings(log_options)?, settings(options)?);
     let part = settings::<Part>(part)?;
     work::run(py, progress, |watch| {
         let log = Log::open(&paths, &log_options, Want::OUTCOMES)?;
-        tuned(&watch.bytes(&log), &options, part)
+        tuned(&watch.bytes(&log), &options, part, &segments)
     })
 }
 
 /// A part of a tuning, on its way to Python.
-pub fn tuned(log: &dyn ReadLog, options: &TuneOptions, part: Part) -> Result<Tuned, Refusal> {
+pub fn tuned(
+    log: &dyn ReadLog,
+    options: &TuneOptions,
+    part: Part,
+    segments: &[String],
+) -> Result<Tuned, Refusal> {
+    check_segments(log, segments)?;
     let tuning = || Tuning::new(log, options, None, &mut |_| {});
     let found = match part {
         Part::All => neuralcb_logs::tune::tune(log, options, &mut |_| {})?,
@@ -161,6 +172,18 @@ pub fn tuned(log: &dyn ReadLog, options: &TuneOptions, part: Part) -> Result<Tun
         }
         Part::Finish(tried) => tuning()?.finish(tried, &mut |_| {})?,
     };
-    let report = found.to_json();
+    let mut report = found.to_json();
+    report["evaluation"] = serde_json::to_value(held_out(log, &found, options, segments)?)?;
     Ok((found.policy.map(Policy), report.to_string()))
+}
+
+/// The card of what a command found, from its JSON.
+#[pyfunction]
+pub fn card(kind: &str, found: &str) -> PyResult<String> {
+    let kind = match kind {
+        "diagnose" => Kind::Diagnose,
+        "tune" => Kind::Tune,
+        _ => Kind::Evaluate,
+    };
+    Ok(html(kind, &settings(found)?).map_err(Refusal::from)?)
 }

@@ -26,7 +26,7 @@ mod _neuralcb {
     #[pymodule_export]
     use super::experiments::{reproduce, simulate};
     #[pymodule_export]
-    use super::files::{diagnose, evaluate_log, score, train, tune};
+    use super::files::{card, diagnose, evaluate_log, score, train, tune};
     #[pymodule_export]
     use super::policy::{Policy, evaluate_policy, weigh};
     #[pymodule_export]

@@ -135,7 +135,7 @@ pub fn evaluate_policy(
         watch.set_total(3 * log.n_rounds as u64);
         let log = watch.rounds(&log);
         let found = evaluate(policy, model, &log, &options, &mut |_| {})?;
-        Ok((json(&found.report)?, found.unseen.warning()))
+        Ok((json(&found)?, found.unseen_words))
     })
 }
 

@@ -88,20 +88,21 @@ impl Training {
 
     /// Chooses among algorithms and settings, or does a part of that; the policy to write, and what was found as JSON.
     #[staticmethod]
-    #[pyo3(signature = (rounds, options, part, progress=None))]
+    #[pyo3(signature = (rounds, options, part, segments, progress=None))]
     fn tune(
         py: Python<'_>,
         rounds: &Bound<'_, PyDict>,
         options: &str,
         part: &str,
+        segments: Vec<String>,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Tuned> {
         let (input, options) = (Input::new(rounds)?, settings::<TuneOptions>(options)?);
         let part = settings::<Part>(part)?;
         let log = input.log()?;
         work::run(py, progress, |watch| {
-            watch.set_total(2 * log.n_rounds as u64);
-            tuned(&watch.rounds(&log), &options, part)
+            watch.set_total(3 * log.n_rounds as u64);
+            tuned(&watch.rounds(&log), &options, part, &segments)
         })
     }
 }

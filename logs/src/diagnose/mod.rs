@@ -15,6 +15,7 @@ mod warnings;
 
 use std::collections::HashSet;
 
+use neuralcb::ope::{WeightShape, WeightSums};
 use serde::{Deserialize, Serialize};
 
 pub use actions::ActionReport;
@@ -23,12 +24,16 @@ pub use halves::{Drift, Halves};
 pub use kappa::Kappa;
 pub use warnings::{Severity, Warning};
 
+use crate::detail::{Detail, DetailSums, Round};
 use crate::log::{Block, Offered};
 use actions::Actions;
 use features::{COUNTED, FeatureSums};
 use halves::Segments;
 use moments::Moments;
 use repeats::Repeats;
+
+/// Of the intervals of means over time and by segment.
+const CONFIDENCE: f64 = 0.95;
 
 /// What a log's rewards look like.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -98,6 +103,12 @@ pub struct Diagnosis {
     pub halves: Halves,
     /// What to beware of, the worst first.
     pub warnings: Vec<Warning>,
+    /// One over the propensity of each round: the weight by a policy that surely does the same; none without propensities.
+    #[serde(default)]
+    pub weights: Option<WeightShape>,
+    /// Rewards by action, over time and by segment.
+    #[serde(default)]
+    pub detail: Detail,
 }
 
 impl Diagnosis {
@@ -107,14 +118,15 @@ impl Diagnosis {
     }
 }
 
-/// Reads all blocks of a log whose features have these names. Blocks without actions and rewards are not counted: open
+/// Reads all blocks of a log whose features have these names; `segments` are those by whose values rewards are told apart. Blocks without actions and rewards are not counted: open
 /// the log so that it gives them.
 pub fn diagnose<E>(
     blocks: impl IntoIterator<Item = Result<Block, E>>,
     shared: &[String],
     per_action: &[String],
+    segments: &[String],
 ) -> Result<Diagnosis, E> {
-    let mut sums = Sums::new(shared.len(), per_action.len());
+    let mut sums = Sums::new(shared, per_action.len(), segments);
     for block in blocks {
         sums.add(&block?);
     }
@@ -133,10 +145,12 @@ struct Sums {
     per_action: Vec<FeatureSums>,
     repeats: Repeats,
     segments: Segments,
+    weights: WeightSums,
+    detail: DetailSums,
 }
 
 impl Sums {
-    fn new(shared: usize, per_action: usize) -> Self {
+    fn new(shared: &[String], per_action: usize, segments: &[String]) -> Self {
         Sums {
             rows: 0,
             actions: Actions::default(),
@@ -144,10 +158,12 @@ impl Sums {
             different: HashSet::new(),
             at_max: 0,
             max_weight: 0.0,
-            shared: vec![FeatureSums::default(); shared],
+            shared: vec![FeatureSums::default(); shared.len()],
             per_action: vec![FeatureSums::default(); per_action],
             repeats: Repeats::new(),
             segments: Segments::new(),
+            weights: WeightSums::default(),
+            detail: DetailSums::new(shared.iter().map(String::as_str), segments),
         }
     }
 
@@ -183,6 +199,22 @@ impl Sums {
         }
         self.repeats.add(block);
         self.segments.add(block, &numbers, rewards);
+        self.add_detail(block, rewards);
+    }
+
+    fn add_detail(&mut self, block: &Block, rewards: &[f64]) {
+        let times = |t: usize| block.counts.as_ref().map_or(1.0, |counts| counts[t]);
+        let weight = |t: usize| block.propensities.as_ref().map_or(0.0, |propensities| 1.0 / propensities[t]);
+        let round = |(t, &reward): (usize, &f64)| Round {
+            weight: weight(t),
+            terms: [0.0, 0.0, 0.0, reward],
+            reward,
+            predicted: None,
+            times: times(t),
+        };
+        let rounds: Vec<Round> = rewards.iter().enumerate().map(round).collect();
+        rounds.iter().for_each(|round| self.weights.add(round.weight * round.times));
+        self.detail.add(block, &rounds);
     }
 
     fn diagnosis(&self, shared: &[String], per_action: &[String]) -> Diagnosis {
@@ -203,6 +235,8 @@ impl Sums {
             constant_features: constant,
             halves: self.segments.compare(shared),
             warnings: Vec::new(),
+            weights: (self.actions.propensities.n > 0.0).then(|| self.weights.shape()),
+            detail: self.detail.detail(CONFIDENCE),
         };
         let by_time = self.shared.iter().zip(shared).filter(|(sums, _)| sums.is_index()).map(|(_, name)| name.clone());
         let seen = warnings::Seen {

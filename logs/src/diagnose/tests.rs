@@ -77,7 +77,7 @@ impl Columns {
     fn diagnosed_by(&self, size: usize) -> Diagnosis {
         let n = self.actions.len();
         let blocks = (0..n).step_by(size).map(|start| Ok::<_, Infallible>(self.block(start..n.min(start + size))));
-        diagnose(blocks, &["x".to_owned(), "colour".to_owned()], &[]).unwrap()
+        diagnose(blocks, &["x".to_owned(), "colour".to_owned()], &[], &[]).unwrap()
     }
 
     fn diagnosed(&self) -> Diagnosis {
@@ -208,7 +208,7 @@ fn actions_offered_and_never_chosen_are_named() {
     block.offered = Offered::Listed { offsets, actions: words(&pairs), features: vec![Values::Numbers(x)] };
     block.propensities = Some(vec![1.0 / 3.0; 900]);
     let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
-    let diagnosis = diagnose([Ok::<_, Infallible>(block)], &names(&["x", "colour"]), &names(&["price"])).unwrap();
+    let diagnosis = diagnose([Ok::<_, Infallible>(block)], &names(&["x", "colour"]), &names(&["price"]), &[]).unwrap();
     assert_eq!(codes(&diagnosis), ["untried-actions", "no-support"], "{diagnosis}");
     assert!(diagnosis.warnings[0].message.contains("1 action offered and never chosen: `lost`"), "{diagnosis}");
     close(diagnosis.propensities.as_ref().unwrap().mean_weight, 0.75);
@@ -304,7 +304,7 @@ fn a_count_stands_for_as_many_rounds() {
     let mut block = log.block(0..400);
     block.counts = Some(vec![2.5; 400]);
     let names = ["x".to_owned(), "colour".to_owned()];
-    let diagnosis = diagnose([Ok::<_, Infallible>(block)], &names, &[]).unwrap();
+    let diagnosis = diagnose([Ok::<_, Infallible>(block)], &names, &[], &[]).unwrap();
     close(diagnosis.actions.iter().map(|a| a.count).sum(), 1000.0);
     close(diagnosis.actions.iter().map(|a| a.share).sum(), 1.0);
     close(diagnosis.propensities.unwrap().mean_weight, 1.0);

@@ -31,6 +31,7 @@ mod read_log;
 mod rounds;
 mod schema;
 mod separated;
+mod some_rounds;
 mod sources;
 mod summed;
 mod table;
@@ -50,4 +51,5 @@ pub use preparation::{
 };
 pub use read_log::{ReadBlocks, ReadLog, sha256_of_values};
 pub use schema::{Feature, Ignored, Kind, Schema};
+pub use some_rounds::SomeRounds;
 pub use write_parquet::{ParquetLog, write_parquet};

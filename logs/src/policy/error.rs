@@ -54,6 +54,14 @@ pub enum PolicyError {
     /// A reward model of other features than the policy's.
     #[error("the reward model and the policy know different features: train both on the same columns")]
     OtherFeatures,
+    /// Segments of a column that is not there.
+    #[error("the log has no column `{name}` among the features of its rounds: use one of {known}")]
+    Segment {
+        /// The column that was asked for.
+        name: String,
+        /// Those that there are.
+        known: String,
+    },
     /// A recipe that only a whole log can decide.
     #[error("`auto` chooses when it sees a whole log: name an algorithm here, or use `train`")]
     Undecided,

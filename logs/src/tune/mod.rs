@@ -21,6 +21,7 @@
 
 mod candidates;
 mod certify;
+mod held_out;
 mod judge;
 mod learn;
 mod options;
@@ -36,6 +37,7 @@ use tempfile::TempDir;
 
 pub use candidates::{Tried, USUAL};
 pub use certify::{Certified, Certifies};
+pub use held_out::held_out;
 pub use options::{HoldOut, IfNotBetter, TuneOptions};
 pub use scratch::Scratch;
 
@@ -92,6 +94,8 @@ pub struct Tuned {
     pub winner: Certificate,
     /// All candidates, the best score first.
     pub tried: Vec<Tried>,
+    /// Rounds of the log.
+    pub rounds: u64,
     /// Rounds to learn from, to choose by and to certify on.
     pub parts: [u64; 3],
     /// How many times candidates learned and were compared: on a short log each round before the certificate is chosen by
@@ -392,6 +396,7 @@ impl<'a> Tuning<'a> {
             policy: written.transpose()?,
             winner: certificate,
             tried,
+            rounds: self.summary.rounds,
             parts: [count(self.folds[0].learn), self.folds.iter().map(|f| count(f.choose)).sum(), n],
             folds: self.folds.len(),
             sampled: (count(SEEN) > most).then_some(most),

@@ -47,6 +47,11 @@ pub(super) fn divide(n: usize, options: &TuneOptions) -> (Vec<u8>, Vec<Fold>) {
     (parts, (0..FOLDS).map(|fold| Fold { learn: SEEN & !(1 << fold), choose: 1 << fold }).collect())
 }
 
+/// Whether each round of a log of n is one that the certificate rests on.
+pub(super) fn certified(n: usize, options: &TuneOptions) -> Vec<bool> {
+    divide(n, options).0.iter().map(|&part| part == FOLDS).collect()
+}
+
 /// What some rounds of a log hold, as if they were all of it, and the action that earned the most there: by its
 /// self-normalised value.
 pub(super) fn summarise(

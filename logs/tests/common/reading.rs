@@ -32,7 +32,7 @@ pub fn read_path(path: &Path, options: &LogOptions) -> Result<usize, LogError> {
         check(&block, shared.len(), per_action.len());
         rounds += block.n_rounds();
     }
-    let diagnosis = diagnose(log.blocks(), &shared, &per_action)?;
+    let diagnosis = diagnose(log.blocks(), &shared, &per_action, &[])?;
     assert_eq!(diagnosis.rows, rounds as u64);
     assert!(!diagnosis.to_string().is_empty());
     let (preparation, _) = Preparation::fit(&log, &PreparationConfig::default())?;
