@@ -66,7 +66,9 @@ fn cards(folder: &Path) -> Vec<(&'static str, PathBuf)> {
     run(&with(&gate), &[0, 1]);
     let tune = ["tune", "log.csv", "--out", "p.safetensors", "--beta", "0,1", "--lr", "0.001", "--report", "tune.html"];
     run(&with(&tune), &[0]);
-    ["diagnose", "many", "evaluate", "blind", "gate", "tune"].map(|name| (name, folder.join(format!("{name}.html")))).into()
+    ["diagnose", "many", "evaluate", "blind", "gate", "tune"]
+        .map(|name| (name, folder.join(format!("{name}.html"))))
+        .into()
 }
 
 /// Visits a card at a width and returns what its test found. The card allows no script; the test's own is let in.
@@ -89,7 +91,8 @@ fn found(chromium: &Path, card: &Path, width: u32, dark: bool) -> Value {
     let visit = browser::visit(chromium, dir.path(), &path, &["--dump-dom", "--window-size=1400,900", &scheme]);
     let json = visit.dom.split_once("<pre id=\"found\" hidden=\"\">").and_then(|(_, rest)| rest.split_once("</pre>"));
     let json = json.map(|(json, _)| json.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&"));
-    serde_json::from_str(&json.filter(|json| !json.is_empty()).unwrap_or_else(|| panic!("no end: {}", visit.log))).unwrap()
+    serde_json::from_str(&json.filter(|json| !json.is_empty()).unwrap_or_else(|| panic!("no end: {}", visit.log)))
+        .unwrap()
 }
 
 #[test]
@@ -114,7 +117,11 @@ fn cards_are_whole_safe_and_readable() {
             let failed: Vec<&Value> = checks.iter().filter(|check| check["ok"] != true).collect();
             assert!(failed.is_empty() && checks.len() > 12, "{name}, {width} wide: {failed:#?}");
             assert_eq!((found["width"].as_u64(), found["dark"].as_bool()), (Some(u64::from(width)), Some(dark)));
-            assert_eq!((&found["errors"], &found["requests"]), (&serde_json::json!([]), &serde_json::json!([])), "{name}");
+            assert_eq!(
+                (&found["errors"], &found["requests"]),
+                (&serde_json::json!([]), &serde_json::json!([])),
+                "{name}"
+            );
         }
     }
 }

@@ -1,5 +1,4 @@
-//! The parts that several cards share: weights, coverage by action, calibration, drift over time, segments, and what all of it
-//! was made of.
+//! The parts that several cards share: weights, coverage by action, calibration, drift over time, segments, and origins.
 
 use std::fmt::Write;
 
@@ -65,15 +64,14 @@ pub(super) fn weights(shape: &WeightShape, facts: &str, what: &str) -> Section {
         bar(slot, *n, "", format!("{} to {}: {} rounds", number(*low), number(*high), count(*n)));
         if i % every == 0 && (i + every / 2 < groups.len() || i == 0) {
             let x = slot as f64 * width;
-            let anchor = if x < 3.0 { "start" } else { "middle" };
-            let _ =
-                write!(below, "<text x=\"{x:.2}%\" y=\"14\" text-anchor=\"{anchor}\">{}</text>", escape(&number(*low)));
+            // at the left edge of its bar, so that it is clear of the label of 0
+            let _ = write!(below, "<text x=\"{x:.2}%\" y=\"14\">{}</text>", escape(&number(*low)));
         }
     }
     let label = format!(
         "Histogram of {what}: {} rounds with weight 0, the others from {} to {}",
         count(shape.zero),
-        { number(groups[0].0) },
+        number(groups[0].0),
         number(groups[groups.len() - 1].1)
     );
     body += &framed(&label, &up, &super::svg::wide(20.0, &below), height, &drawn);
