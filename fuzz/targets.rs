@@ -20,8 +20,11 @@ use neuralcb_server::decide::RankRequest;
 use neuralcb_server::join::{Aggregate, JoinConfig, join};
 use neuralcb_server::journal::{MAGIC, frame};
 
+/// A name, and what reads the bytes.
+pub type Target = (&'static str, fn(&[u8]));
+
 /// Every target.
-pub const TARGETS: &[(&str, fn(&[u8]))] = &[
+pub const TARGETS: &[Target] = &[
     ("body", body),
     ("checkpoint", checkpoint),
     ("csv", |bytes| read(bytes, "csv")),

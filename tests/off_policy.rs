@@ -359,9 +359,9 @@ fn bytes_are_few_and_of_one_version() {
     assert!(bytes.len() < 20_000, "{} bytes", bytes.len());
     assert_eq!(Evaluation::from_bytes(&bytes).unwrap().report(), evaluation.report());
     let mut later = bytes.clone();
-    later[3] = 2;
+    later[3] = 3;
     let refused = Evaluation::from_bytes(&later).unwrap_err().to_string();
-    assert_eq!(refused, "saved evaluation, byte 4: must be a saved evaluation of version 1; save it anew");
+    assert_eq!(refused, "saved evaluation, byte 4: must be a saved evaluation of version 2; save it anew");
     let longer = [&bytes[..], &[0]].concat();
     assert!(Evaluation::from_bytes(&longer).unwrap_err().to_string().contains("must be the end"));
     assert!(Evaluation::new(OpeConfig::default(), u64::MAX).unwrap_err().to_string().contains("first_round"));

@@ -56,7 +56,7 @@ fn cards(folder: &Path) -> Vec<(&'static str, PathBuf)> {
     let run = |args: &[&str], codes: &[i32]| neuralcb(folder, args, codes);
     let segments = ["--segment", HOSTILE, "--segment", LONG];
     let with = |args: &[&'static str]| [args, &segments].concat();
-    run(&["train", "log.csv", "--algorithm", "constant", "--action", "item 2", "--out", "new.safetensors"], &[0]);
+    run(&["train", "log.csv", "--algorithm", "constant", "--constant", "item 2", "--out", "new.safetensors"], &[0]);
     run(&["train", "log.csv", "--algorithm", "lin-lcb", "--out", "old.safetensors"], &[0]);
     run(&with(&["diagnose", "log.csv", "--report", "diagnose.html"]), &[0, 1]);
     run(&with(&["diagnose", "many.csv", "--report", "many.html"]), &[0, 1]);
@@ -131,7 +131,7 @@ fn json_holds_what_the_card_shows() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("log.csv"), log(600, 3, true)).unwrap();
     let run = |args: &[&str], codes: &[i32]| neuralcb(folder.path(), args, codes);
-    run(&["train", "log.csv", "--algorithm", "constant", "--action", "item 2", "--out", "p.safetensors"], &[0]);
+    run(&["train", "log.csv", "--algorithm", "constant", "--constant", "item 2", "--out", "p.safetensors"], &[0]);
     let json = run(&["evaluate", "p.safetensors", "log.csv", "--json", "--segment", HOSTILE], &[0]);
     let json: Value = serde_json::from_slice(&json).unwrap();
     let segments = json["detail"]["segments"][0]["segments"].as_array().unwrap();

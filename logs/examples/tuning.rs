@@ -6,6 +6,7 @@
 //! the last of them.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::error::Error;
 use std::fs::{self, OpenOptions};
 use std::io::Write;
@@ -238,8 +239,8 @@ fn run(
     let mut values: Vec<(Tried, f64)> = Vec::new();
     let mut learned: BTreeMap<usize, Policy> = BTreeMap::new();
     for one in tried {
-        if !learned.contains_key(&one.candidate) {
-            learned.insert(one.candidate, tuning.policy(&one, &mut |_| {})?);
+        if let Entry::Vacant(place) = learned.entry(one.candidate) {
+            place.insert(tuning.policy(&one, &mut |_| {})?);
         }
         let policy = learned[&one.candidate].clone();
         let policy = match one.beta.filter(|_| policy.beta().is_some()) {

@@ -258,7 +258,7 @@ fn constant(log: &Log, action: &str) -> Policy {
 fn the_gate_opens_for_a_better_policy_alone() {
     let folder = tempfile::tempdir().unwrap();
     // action b is right everywhere
-    let both = |t: usize, r: f64| if t % 3 == 0 { r } else { 0.0 };
+    let both = |t: usize, r: f64| if t.is_multiple_of(3) { r } else { 0.0 };
     let log = log(folder.path(), 7, 3000, [0.9, 0.1], both);
     let clever = {
         let recipe = Recipe { algorithm: Algorithm::LinLcb, ..Recipe::default() };

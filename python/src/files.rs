@@ -156,12 +156,7 @@ pub fn tune(
 }
 
 /// A part of a tuning, on its way to Python.
-pub fn tuned(
-    log: &dyn ReadLog,
-    options: &TuneOptions,
-    part: Part,
-    segments: &[String],
-) -> Result<Tuned, Refusal> {
+pub fn tuned(log: &dyn ReadLog, options: &TuneOptions, part: Part, segments: &[String]) -> Result<Tuned, Refusal> {
     check_segments(log, segments)?;
     let tuning = || Tuning::new(log, options, None, &mut |_| {});
     let found = match part {

@@ -1,13 +1,14 @@
 //! The decision log through its public interface: what was answered is there, whatever the disk does.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{BufReader, Write};
+use std::io::{self, BufReader, Write};
 use std::path::Path;
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use neuralcb_server::journal::{
-    Durability, End, Folder, Frames, Journal, JournalError, Options, RealDisk, Unlogged, segments,
+    Disk, DiskFile, Durability, End, Folder, Frames, Journal, JournalError, Options, RealDisk, Unlogged, segments,
 };
 use tokio::runtime::Runtime;
 

@@ -39,6 +39,8 @@ impl Server {
             .spawn()
             .unwrap();
         let mut said = BufReader::new(child.stderr.take().unwrap());
+        // From here on it is killed whatever happens.
+        let mut server = Server { child, scheme: String::new(), address: String::new() };
         let mut all = String::new();
         loop {
             let mut line = String::new();
@@ -46,10 +48,10 @@ impl Server {
             if let Some((scheme, address)) =
                 line.trim().strip_prefix("listening on ").and_then(|url| url.split_once("://"))
             {
-                let (scheme, address) = (scheme.to_owned(), address.to_owned());
+                (server.scheme, server.address) = (scheme.to_owned(), address.to_owned());
                 // What it says later must not fill the pipe.
                 std::thread::spawn(move || std::io::copy(&mut said, &mut std::io::sink()));
-                return Server { child, scheme, address };
+                return server;
             }
             all += &line;
         }

@@ -185,7 +185,7 @@ impl App {
 fn route<'a>(method: &Method, path: &'a str) -> Result<Route<'a>, Failure> {
     let personalizer =
         path.strip_prefix("/personalizer/v1.").and_then(|rest| rest.split_once('/')).map(|(_, rest)| rest);
-    let path = personalizer.map_or_else(|| path.strip_prefix('/').unwrap_or(path), |rest| rest);
+    let path = personalizer.unwrap_or_else(|| path.strip_prefix('/').unwrap_or(path));
     let parts: Vec<&str> = match personalizer {
         Some(_) => ["v1"].into_iter().chain(path.split('/')).collect(),
         None => path.split('/').collect(),
