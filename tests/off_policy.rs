@@ -355,8 +355,8 @@ fn bytes_are_few_and_of_one_version() {
     let log: Vec<Sample> = (0..60_000u32).map(|t| Sample::new(f64::from(t % 3), f64::from(t % 2))).collect();
     evaluation.extend(&log).unwrap();
     let bytes = evaluation.to_bytes();
-    // six terms and the count, 200 replicates of some seven bytes each
-    assert!(bytes.len() < 20_000, "{} bytes", bytes.len());
+    // six terms and the count, 200 replicates of some seven bytes each, and the largest weights
+    assert!(bytes.len() < 50_000, "{} bytes", bytes.len());
     assert_eq!(Evaluation::from_bytes(&bytes).unwrap().report(), evaluation.report());
     let mut later = bytes.clone();
     later[3] = 3;

@@ -298,6 +298,7 @@ impl<'a> Tuning<'a> {
                     None => Chooser::Policy(fixed.next().expect("one for each without a model")),
                 })
                 .collect();
+            self.log.go_on()?;
             judge(&self.rounds, fold.choose, &choosers, progress, &mut |block, played| judged.add(block, played))?;
         }
         let asked = group.iter().flat_map(|&i| {
