@@ -31,7 +31,7 @@ def blocks(page: Path) -> list[tuple[str, str, str]]:
 
 def test_there_is_something_to_run():
     languages = [language for page in PAGES for _, language, _ in blocks(page)]
-    assert languages.count("sh") >= 6 and languages.count("python") >= 3 and languages.count("sql") == 3
+    assert languages.count("sh") >= 7 and languages.count("python") >= 3 and languages.count("sql") == 3
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

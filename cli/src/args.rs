@@ -3,20 +3,21 @@
 use std::path::Path;
 use std::time::Duration;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use neuralcb::ope::{Estimator, Interval};
 use neuralcb::policy::{BehaviourConfig, LinUcbConfig};
 use neuralcb::theory::Rule;
 use neuralcb_experiments::{Algorithm, Dataset, Preset, Returned, Split, TrainingMode};
+use neuralcb_logs::log::Format;
 use neuralcb_logs::policy::{Algorithm as Recipe, Mode as RecipeMode, Preset as RecipePreset};
 use neuralcb_logs::read_policy_table;
 
-/// Makes a parser of a name of the contract, with an error that lists what is allowed.
+/// Makes a parser of names, which lists them in the help, completes them and suggests one for a misspelt name.
+/// The argument says `ignore_case = true`.
 macro_rules! named {
     ($parser:ident, $name:ident) => {
-        pub fn $parser(text: &str) -> Result<$name, String> {
-            $name::ALL.iter().copied().find(|v| v.name().eq_ignore_ascii_case(text)).ok_or_else(|| {
-                let allowed: Vec<&str> = $name::ALL.iter().map(|v| v.name()).collect();
-                format!("must be one of {}", allowed.join(", "))
-            })
+        pub fn $parser() -> impl TypedValueParser<Value = $name> {
+            names($name::ALL, $name::name)
         }
     };
 }
@@ -29,6 +30,21 @@ named!(returned, Returned);
 named!(recipe, Recipe);
 named!(recipe_preset, RecipePreset);
 named!(recipe_mode, RecipeMode);
+named!(estimator, Estimator);
+named!(interval, Interval);
+named!(format, Format);
+
+/// The parser of one of these by its name.
+pub fn names<T>(all: impl AsRef<[T]>, name: fn(T) -> &'static str) -> impl TypedValueParser<Value = T>
+where
+    T: Copy + Send + Sync + 'static,
+{
+    let all = all.as_ref().to_vec();
+    PossibleValuesParser::new(all.iter().map(|&value| name(value))).map(move |text| {
+        let same = |value: &&T| name(**value).eq_ignore_ascii_case(&text);
+        *all.iter().find(same).expect("the parser has let through a name that is there")
+    })
+}
 
 /// A number that may be infinite or negative; its range is checked where its meaning is known.
 pub fn number(text: &str) -> Result<f64, String> {

@@ -3,11 +3,12 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::builder::TypedValueParser;
 use indicatif::{ProgressBar, ProgressStyle};
-use neuralcb_bench::{JOBS, Job, Measured, Report, check_folder, export, job, measure, stages};
+use neuralcb_bench::{JOBS, Job, Measured, Report, check_folder, export, measure, stages};
 use neuralcb_logs::OutDir;
 
-use crate::out;
+use crate::{args, out, talk};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -15,7 +16,7 @@ pub struct Args {
     #[arg(long)]
     json: bool,
     /// Jobs, separated by commas [default: all but mnist-run-memory]
-    #[arg(long, value_delimiter = ',', value_parser = named)]
+    #[arg(long, value_delimiter = ',', value_parser = named())]
     jobs: Option<Vec<&'static str>>,
     /// Repeats of a tenth of a second at least, all jobs in turns; the least time counts
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..))]
@@ -26,11 +27,8 @@ pub struct Args {
 }
 
 /// The name of a job.
-fn named(text: &str) -> Result<&'static str, String> {
-    job(text).map(|job| job.name).ok_or_else(|| {
-        let allowed: Vec<&str> = JOBS.iter().map(|job| job.name).collect();
-        format!("must be one of {}", allowed.join(", "))
-    })
+fn named() -> impl TypedValueParser<Value = &'static str> {
+    args::names(JOBS.iter().map(|job| job.name).collect::<Vec<_>>(), |name| name)
 }
 
 impl Args {
@@ -58,7 +56,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         let out = OutDir::prepare(dir)?;
         export(&jobs, &mut begin, &|name, bytes| Ok(out.write(name, bytes)?))?;
         bar.finish_and_clear();
-        eprintln!("arrays of {} jobs in {}", jobs.len(), dir.display());
+        talk::say!("arrays of {} jobs in {}", jobs.len(), dir.display());
         return Ok(());
     }
     warn_if_busy();
@@ -75,14 +73,14 @@ fn warn_if_busy() {
     let load = load.as_deref().and_then(|text| text.split(' ').next()?.parse::<f64>().ok());
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     if let Some(load) = load.filter(|&load| load > processors as f64) {
-        eprintln!("warning: load {load} on {processors} processors: times will be too long; run again when it is idle");
+        talk::warning!("load {load} on {processors} processors: times will be too long; run again when it is idle");
     }
 }
 
 /// The job at hand and how many there are, redrawn rarely: a clock is running. It stays away where standard error is no
 /// terminal.
 fn progress_bar(jobs: u64) -> ProgressBar {
-    let bar = ProgressBar::new(jobs);
+    let bar = ProgressBar::with_draw_target(Some(jobs), talk::progress());
     let style = ProgressStyle::with_template("{pos}/{len} {msg}, {elapsed} gone");
     bar.set_style(style.expect("the template is well-formed"));
     bar.enable_steady_tick(Duration::from_secs(1));

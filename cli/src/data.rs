@@ -2,11 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
+use clap::builder::TypedValueParser;
 use indicatif::{ProgressBar, ProgressStyle};
 use neuralcb_logs::datasets::{Arrival, Preparation, RealData, Source, cache_dir, fetch};
 use serde_json::json;
 
-use crate::out;
+use crate::{args, out, talk};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -24,8 +25,8 @@ enum Command {
     },
     /// Bring a data set into the cache, checked against its published hash
     Fetch {
-        /// mushroom, statlog, adult, mnist or all
-        #[arg(value_parser = choice)]
+        /// The data set, or all of them
+        #[arg(value_parser = choice(), ignore_case = true)]
         name: Choice,
         /// Take local copies from this folder (laid out as mushroom/…, shuttle/…, adult/…, mnist/…), or from a mirror
         /// whose address begins with http:// or https://, instead of each file's public home
@@ -41,13 +42,11 @@ enum Choice {
     One(RealData),
 }
 
-fn choice(text: &str) -> Result<Choice, String> {
-    if text.eq_ignore_ascii_case("all") {
-        return Ok(Choice::All);
-    }
-    RealData::parse(text).map(Choice::One).ok_or_else(|| {
-        let names: Vec<&str> = RealData::ALL.iter().map(|data| data.name()).collect();
-        format!("must be one of {} or all", names.join(", "))
+fn choice() -> impl TypedValueParser<Value = Choice> {
+    let all = RealData::ALL.iter().copied().map(Choice::One).chain([Choice::All]);
+    args::names(all.collect::<Vec<_>>(), |choice| match choice {
+        Choice::All => "all",
+        Choice::One(data) => data.name(),
     })
 }
 
@@ -125,9 +124,9 @@ fn bring(data: RealData, cache: &Path, from: &Source) -> anyhow::Result<()> {
     bar.finish_and_clear();
     let new = arrivals?.iter().filter(|arrival| **arrival == Arrival::Installed).count();
     match new {
-        0 => eprintln!("{data} is already here: {}", cache.display()),
-        1 => eprintln!("{data}: 1 file fetched into {}", cache.display()),
-        _ => eprintln!("{data}: {new} files fetched into {}", cache.display()),
+        0 => talk::say!("{data} is already here: {}", cache.display()),
+        1 => talk::say!("{data}: 1 file fetched into {}", cache.display()),
+        _ => talk::say!("{data}: {new} files fetched into {}", cache.display()),
     }
     Ok(())
 }
@@ -135,7 +134,8 @@ fn bring(data: RealData, cache: &Path, from: &Source) -> anyhow::Result<()> {
 /// A bar of bytes; it stays away where standard error is no terminal.
 fn progress_bar(data: RealData) -> ProgressBar {
     let style = ProgressStyle::with_template("{prefix:9} {bar:40} {bytes} of {total_bytes}, about {eta} left");
-    ProgressBar::no_length().with_style(style.expect("the template is well-formed")).with_prefix(data.name())
+    let bar = ProgressBar::with_draw_target(None, talk::progress());
+    bar.with_style(style.expect("the template is well-formed")).with_prefix(data.name())
 }
 
 /// 70000 as 70,000.

@@ -11,7 +11,7 @@ use neuralcb_logs::policy::Policy;
 
 use crate::card::CardArgs;
 use crate::log_args::{LogArgs, LogBar};
-use crate::{args, out};
+use crate::{args, out, talk};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -30,11 +30,11 @@ pub struct Args {
     /// Another β than the policy's own
     #[arg(long, allow_negative_numbers = true, value_parser = args::number)]
     beta: Option<f64>,
-    /// Estimators: dm ips ips-clip snips dr dr-clip sndr switch-dr dros sg-ips sg-dr cressie-read (default all)
-    #[arg(long, value_delimiter = ',')]
+    /// Estimators, separated by commas [default: all]
+    #[arg(long, value_delimiter = ',', value_parser = args::estimator(), ignore_case = true)]
     estimators: Vec<Estimator>,
-    /// Intervals: normal student-t bootstrap hoeffding bernstein clopper-pearson cressie-read sequence (default all)
-    #[arg(long, value_delimiter = ',')]
+    /// Intervals, separated by commas [default: all]
+    #[arg(long, value_delimiter = ',', value_parser = args::interval(), ignore_case = true)]
     intervals: Vec<Interval>,
     /// 1 − δ: intervals err with δ/2 on each side, lower bounds with δ
     #[arg(long, default_value_t = 0.95, allow_negative_numbers = true)]
@@ -149,7 +149,7 @@ fn of_policy(args: &Args) -> anyhow::Result<Evaluated> {
     let evaluated = evaluate(&policy, None, &log, &args.options(), &mut |doing| bar.show(doing))?;
     bar.finish();
     if let Some(warning) = &evaluated.unseen_words {
-        eprintln!("warning: {warning}");
+        talk::warning!("{warning}");
     }
     Ok(evaluated)
 }

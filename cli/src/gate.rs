@@ -11,7 +11,7 @@ use neuralcb_logs::policy::Policy;
 use crate::No;
 use crate::card::CardArgs;
 use crate::log_args::{LogArgs, LogBar};
-use crate::{args, out};
+use crate::{args, out, talk};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -55,7 +55,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let mut bar = LogBar::new(&log);
     let gated = gate(&new, &old, &log, &options, &mut |doing| bar.show(doing))?;
     bar.finish();
-    gated.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
+    gated.warnings.iter().for_each(|warning| talk::warning!("{warning}"));
     let json = serde_json::to_value(&gated)?;
     args.card.write(Kind::Gate, &json)?;
     if args.json {

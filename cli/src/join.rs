@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use neuralcb_server::join::{Aggregate, JoinConfig, Joined, join, late_path};
 
-use crate::{args, out};
+use crate::{args, out, talk};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -71,7 +71,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 
 fn tell(joined: &Joined, args: &Args) {
     let side = late_path(&args.out);
-    eprintln!("{} rows, {} of them rewarded: {}", joined.rows, joined.rewarded, args.out.display());
+    talk::say!("{} rows, {} of them rewarded: {}", joined.rows, joined.rewarded, args.out.display());
     for (count, what) in [
         (joined.open, "decisions still wait for rewards: join again later, or wait less by --wait".to_owned()),
         (joined.inactive, "deferred decisions were never activated".to_owned()),
@@ -83,7 +83,7 @@ fn tell(joined: &Joined, args: &Args) {
         (joined.unknown, format!("rewards belong to no known decision: {}", side.display())),
     ] {
         if count > 0 {
-            eprintln!("{count} {what}");
+            talk::say!("{count} {what}");
         }
     }
 }

@@ -6,14 +6,16 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressStyle};
 use neuralcb_logs::log::{Format, Kind, Log, LogOptions, Missing};
 
+use crate::{args, talk};
+
 /// How a log is to be read. What is not given is inferred, or comes from `--schema`.
 #[derive(clap::Args, Clone, Default)]
 pub struct LogArgs {
     /// A TOML file that says what the columns are (`neuralcb diagnose --write-schema` makes one)
     #[arg(long, value_name = "FILE")]
     pub schema: Option<PathBuf>,
-    /// The format, where the file's ending does not tell: csv, tsv, json-lines, json-rounds, parquet, dsjson, open-bandit
-    #[arg(long, value_parser = format)]
+    /// The format, where the file's ending does not tell
+    #[arg(long, value_parser = args::format(), ignore_case = true)]
     pub format: Option<Format>,
     /// The column of the action
     #[arg(long, value_name = "NAME")]
@@ -58,13 +60,6 @@ pub struct LogArgs {
     /// Bad rows to skip, and report, before the run stops
     #[arg(long, value_name = "N")]
     pub max_bad_rows: Option<u64>,
-}
-
-fn format(text: &str) -> Result<Format, String> {
-    Format::ALL.into_iter().find(|f| f.name() == text).ok_or_else(|| {
-        let names: Vec<&str> = Format::ALL.iter().map(|f| f.name()).collect();
-        format!("must be one of {}", names.join(", "))
-    })
 }
 
 fn decimal(text: &str) -> Result<char, String> {
@@ -115,6 +110,7 @@ pub struct LogBar {
     log: Log,
     bar: ProgressBar,
     started: Instant,
+    doing: &'static str,
 }
 
 impl LogBar {
@@ -124,12 +120,12 @@ impl LogBar {
         let style = "{msg} {wide_bar} {bytes}/{total_bytes}, {eta} left";
         bar.set_style(ProgressStyle::with_template(style).expect("a valid template"));
         bar.set_length(log.bytes());
-        LogBar { log: log.clone(), bar, started: Instant::now() }
+        LogBar { log: log.clone(), bar, started: Instant::now(), doing: "" }
     }
 
     /// Says what is being done and how far it is.
     pub fn show(&mut self, message: &'static str) {
-        self.draw();
+        self.draw(message);
         self.bar.set_message(message);
         self.bar.set_position(self.log.bytes_read());
     }
@@ -141,14 +137,18 @@ impl LogBar {
             self.bar.set_style(ProgressStyle::with_template(style).expect("a valid template"));
             self.bar.set_length(of);
         }
-        self.draw();
+        self.draw(message);
         self.bar.set_message(message);
         self.bar.set_position(done);
     }
 
-    fn draw(&self) {
+    fn draw(&mut self, doing: &'static str) {
+        if self.doing != doing {
+            self.doing = doing;
+            talk::step(doing);
+        }
         if self.bar.is_hidden() && self.started.elapsed() > Duration::from_secs(2) {
-            self.bar.set_draw_target(indicatif::ProgressDrawTarget::stderr());
+            self.bar.set_draw_target(talk::progress());
         }
     }
 
@@ -157,8 +157,8 @@ impl LogBar {
         self.bar.finish_and_clear();
         let skipped = self.log.skipped();
         if skipped.bad_rows > 0 {
-            eprintln!("{} bad rows were skipped; the first:", skipped.bad_rows);
-            skipped.first.iter().for_each(|problem| eprintln!("  {problem}"));
+            talk::say!("{} bad rows were skipped; the first:", skipped.bad_rows);
+            skipped.first.iter().for_each(|problem| talk::say!("  {problem}"));
         }
     }
 }

@@ -7,12 +7,15 @@ mod args;
 mod bench;
 mod card;
 mod client;
+mod completions;
 mod data;
+mod demo;
 mod diagnose;
 mod evaluate;
 mod gate;
 mod join;
 mod log_args;
+mod manual;
 mod out;
 mod report;
 mod reproduce;
@@ -20,6 +23,7 @@ mod score;
 mod serve;
 mod show;
 mod simulate;
+mod talk;
 mod theory;
 mod train;
 mod tune;
@@ -28,10 +32,14 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
+use talk::Talk;
+
 /// Learn policies from logged decisions with NeuraLCB and its baselines, and say honestly how good they are.
 #[derive(Parser)]
 #[command(name = "neuralcb", version, about)]
 struct Cli {
+    #[command(flatten)]
+    talk: Talk,
     #[command(subcommand)]
     command: Command,
 }
@@ -68,6 +76,12 @@ enum Command {
     Theory(Box<theory::Args>),
     /// Time this build on this machine, against what the machine allows
     Bench(bench::Args),
+    /// Go through the whole way with a simulated log, in some seconds: simulate, diagnose, tune, evaluate
+    Demo(demo::Args),
+    /// Print what a shell needs to complete commands, options and names
+    Completions(completions::Args),
+    /// Write the manual: a man page for each command, or one page of Markdown
+    Manual(manual::Args),
 }
 
 /// All went well, and the answer is no: exit 1.
@@ -87,11 +101,28 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return refuse_arguments(&error),
     };
+    talk::set(cli.talk);
     if let Err(error) = neuralcb::machine::check_instructions() {
-        eprintln!("error: {error}");
+        talk::fail(error);
         return ExitCode::from(2);
     }
-    let done = match cli.command {
+    match run(cli.command) {
+        Ok(()) => ExitCode::SUCCESS,
+        // Whoever read what was written has seen enough.
+        Err(error) if error.chain().filter_map(|e| e.downcast_ref()).any(out::is_closed) => ExitCode::SUCCESS,
+        Err(error) if error.is::<No>() => {
+            talk::answer(error);
+            ExitCode::from(1)
+        }
+        Err(error) => {
+            talk::fail(error);
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run(command: Command) -> anyhow::Result<()> {
+    match command {
         Command::Diagnose(args) => diagnose::run(&args),
         Command::Train(args) => train::run(&args),
         Command::Tune(args) => tune::run(&args),
@@ -107,19 +138,9 @@ fn main() -> ExitCode {
         Command::Data(args) => data::run(&args),
         Command::Theory(args) => theory::run(&args),
         Command::Bench(args) => bench::run(&args),
-    };
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
-        // Whoever read what was written has seen enough.
-        Err(error) if error.chain().filter_map(|e| e.downcast_ref()).any(out::is_closed) => ExitCode::SUCCESS,
-        Err(error) if error.is::<No>() => {
-            eprintln!("{error}");
-            ExitCode::from(1)
-        }
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::from(2)
-        }
+        Command::Demo(args) => demo::run(&args),
+        Command::Completions(args) => completions::run(&args),
+        Command::Manual(args) => manual::run(&args),
     }
 }
 
@@ -136,6 +157,6 @@ fn refuse_arguments(error: &clap::Error) -> ExitCode {
     let text = error.to_string();
     let line: Vec<&str> = text.split("\n\nUsage").next().unwrap_or_default().split_whitespace().collect();
     let line = line.join(" ").replace(" For more information, try '--help'.", "");
-    eprintln!("{line}");
+    talk::fail(line.strip_prefix("error: ").unwrap_or(&line));
     ExitCode::from(2)
 }

@@ -11,7 +11,7 @@ use neuralcb_experiments::{
 };
 use neuralcb_logs::{FileError, OutDir};
 
-use crate::out;
+use crate::{out, talk};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -35,7 +35,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let info = run_info(0, 0.0, records.iter().copied().flatten());
     let figures = write_results(&OutDir::prepare(&args.folder)?, &plan, &results, info)?;
     print_tables(&figures)?;
-    eprintln!("{found} of {} runs, report in {}", records.len(), args.folder.join("report.html").display());
+    talk::say!("{found} of {} runs, report in {}", records.len(), args.folder.join("report.html").display());
     Ok(())
 }
 

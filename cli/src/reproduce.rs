@@ -13,7 +13,7 @@ use neuralcb_experiments::{
 use neuralcb_logs::OutDir;
 use neuralcb_logs::datasets::{Scale, cache_dir};
 
-use crate::{args, report};
+use crate::{args, report, talk};
 
 /// The figures that can be reproduced.
 #[derive(Clone, Copy, PartialEq, clap::ValueEnum)]
@@ -52,16 +52,16 @@ pub struct Args {
     #[arg(long)]
     quick: bool,
     /// Whose set-up: `paper` (its text) or `released-code` (the code that came with it)
-    #[arg(long, default_value = "paper", value_parser = args::preset)]
+    #[arg(long, default_value = "paper", value_parser = args::preset(), ignore_case = true)]
     preset: Preset,
     /// Whose reading of the data, where it is not the preset's: `paper` or `released-code`
-    #[arg(long, value_parser = args::preset)]
+    #[arg(long, value_parser = args::preset(), ignore_case = true)]
     data: Option<Preset>,
     /// Scale of real contexts, where it is not the one of `--data`
     #[arg(long, value_enum)]
     contexts: Option<Contexts>,
     /// Real rows: `disjoint` (no test row is in a log) or `released-code` (test rows are training rows)
-    #[arg(long, default_value = "disjoint", value_parser = args::split)]
+    #[arg(long, default_value = "disjoint", value_parser = args::split(), ignore_case = true)]
     split: Split,
     /// Fields of the networks that differ from the preset's, separated by commas, such as
     /// `layer_norm=false,duplicate_input=true,output_scale=one,depth=3,biases=true,init=uniform,width=50`
@@ -69,16 +69,14 @@ pub struct Args {
     net: Vec<(String, serde_json::Value)>,
     /// Which policy is judged after n rounds: `latest` (the paper's experiments) or `vote` (of all so far, at every
     /// thirtieth of the log)
-    #[arg(long, default_value = "latest", value_parser = args::returned)]
+    #[arg(long, default_value = "latest", value_parser = args::returned(), ignore_case = true)]
     returned: Returned,
-    /// Data sets of the figure, separated by commas: quadratic, quadratic2, cosine, mushroom, statlog, adult, mnist
-    /// [default: all]
-    #[arg(long, value_delimiter = ',', value_parser = args::dataset)]
+    /// Data sets of the figure, separated by commas [default: all]
+    #[arg(long, value_delimiter = ',', value_parser = args::dataset(), ignore_case = true)]
     datasets: Option<Vec<Dataset>>,
-    /// Algorithms, separated by commas: neuralcb, neural-greedy, neural-lin-lcb, neural-lin-greedy, lin-lcb, kern-lcb,
-    /// uniform, constant, behaviour, clone [default: these], and the other systems of Table 1: lin-greedy, tab-lcb,
-    /// tab-greedy, relu-greedy, neural-retrain (its time grows with n²)
-    #[arg(long, value_delimiter = ',', value_parser = args::algorithm)]
+    /// Algorithms, separated by commas [default: all but the other systems of Table 1: lin-greedy, tab-lcb, tab-greedy,
+    /// relu-greedy and neural-retrain, whose time grows with n²]
+    #[arg(long, value_delimiter = ',', value_parser = args::algorithm(), ignore_case = true)]
     algorithms: Option<Vec<Algorithm>>,
     /// Repetitions, each with its own bandit, log, test contexts and initial weights [default: 10]
     #[arg(long)]
@@ -90,7 +88,7 @@ pub struct Args {
     #[arg(long, value_delimiter = ',', value_parser = args::number, allow_negative_numbers = true)]
     beta: Option<Vec<f64>>,
     /// Training modes S and B, separated by commas [default: both]
-    #[arg(long, value_delimiter = ',', value_parser = args::mode)]
+    #[arg(long, value_delimiter = ',', value_parser = args::mode(), ignore_case = true)]
     mode: Option<Vec<TrainingMode>>,
     /// Learning rates, separated by commas [default: 0.0001,0.001]
     #[arg(long, value_delimiter = ',', value_parser = args::number, allow_negative_numbers = true)]
@@ -218,7 +216,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let start = Instant::now();
     let found = plan.tasks.iter().filter(|task| journal.find(&task.name).is_some()).count();
     if found > 0 {
-        eprintln!("{found} of {} runs are already in {}: going on", plan.tasks.len(), out.display());
+        talk::say!("{found} of {} runs are already in {}: going on", plan.tasks.len(), out.display());
     }
     let bar = progress_bar(plan.work());
     let records = pool.install(|| run_plan(&plan, &library, Some(&journal), &|work| bar.inc(work)))?;
@@ -229,7 +227,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let figures =
         write_results(&dir, &plan, &results, report::run_info(pool.current_num_threads(), seconds, &records))?;
     report::print_tables(&figures)?;
-    eprintln!(
+    talk::say!(
         "done in {seconds:.1} s: {} rows in {}, report in {}",
         results.rows.len(),
         out.join("results.csv").display(),
@@ -240,7 +238,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 
 /// A bar with the time left; it stays away where standard error is no terminal.
 fn progress_bar(work: u64) -> ProgressBar {
-    let bar = ProgressBar::new(work);
+    let bar = ProgressBar::with_draw_target(Some(work), talk::progress());
     let style = ProgressStyle::with_template("{bar:40} {percent:>3} %  {elapsed} gone, about {eta} left");
     bar.set_style(style.expect("the template is well-formed"));
     bar.enable_steady_tick(Duration::from_millis(500));

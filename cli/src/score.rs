@@ -8,8 +8,8 @@ use neuralcb_logs::log::{Log, Want};
 use neuralcb_logs::policy::Policy;
 use neuralcb_logs::score::{ScoreOptions, score};
 
-use crate::args;
 use crate::log_args::{LogArgs, LogBar};
+use crate::{args, talk};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -44,8 +44,8 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let scored = score(&policy, &log, &args.out, ScoreOptions { explain: args.explain }, &mut || bar.show("scoring"))?;
     bar.finish();
     if let Some(warning) = scored.unseen.warning() {
-        eprintln!("warning: {warning}");
+        talk::warning!("{warning}");
     }
-    eprintln!("{} records in {:.2} s: {}", scored.rounds, started.elapsed().as_secs_f64(), args.out.display());
+    talk::say!("{} records in {:.2} s: {}", scored.rounds, started.elapsed().as_secs_f64(), args.out.display());
     Ok(())
 }

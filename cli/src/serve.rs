@@ -11,7 +11,7 @@ use neuralcb_server::journal::Durability;
 use neuralcb_server::service::{Mode, OnLogFailure, ServiceConfig};
 use neuralcb_server::{RunConfig, run as serve};
 
-use crate::args;
+use crate::{args, talk};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -123,7 +123,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         },
     };
     let scheme = if config.tls.is_some() { "https" } else { "http" };
-    serve(config, |address| eprintln!("listening on {scheme}://{address}"))?;
+    serve(config, |address| talk::say!("listening on {scheme}://{address}"))?;
     Ok(())
 }
 

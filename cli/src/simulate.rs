@@ -9,14 +9,14 @@ use neuralcb_logs::datasets::cache_dir;
 use neuralcb_logs::log::write_parquet;
 use neuralcb_logs::{atomic, write_log};
 
-use crate::args;
 use crate::client::{self, Traffic};
 use crate::out::stream;
+use crate::{args, talk};
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// The bandit: quadratic, quadratic2, cosine, mushroom, statlog, adult or mnist
-    #[arg(value_parser = args::dataset)]
+    /// The bandit: three synthetic ones and, where they are in the cache, the real data sets
+    #[arg(value_parser = args::dataset(), ignore_case = true)]
     dataset: Dataset,
     /// Rounds
     #[arg(long)]
@@ -30,7 +30,7 @@ pub struct Args {
     behaviour: BehaviourConfig,
     /// Contexts as in the paper's text (a vector per action: a line per action of a round) or as in the released code
     /// (one vector per round: a line per round)
-    #[arg(long, default_value = "paper", value_parser = args::preset)]
+    #[arg(long, default_value = "paper", value_parser = args::preset(), ignore_case = true)]
     preset: Preset,
     /// The file to write: CSV, or Parquet where the name ends with .parquet; `-` for CSV on standard output
     #[arg(long, required_unless_present = "client")]
@@ -55,7 +55,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let parquet = out.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("parquet"));
     atomic::write_with(out, |to| if parquet { write_parquet(&log, to) } else { write_log(&log, to) })?;
     let (mean, policy) = (log.rewards().iter().sum::<f64>() / args.n as f64, behaviour_name(&args.behaviour));
-    eprintln!("{} rounds of {} under {policy}, mean reward {mean:.4}: {}", args.n, args.dataset, out.display());
+    talk::say!("{} rounds of {} under {policy}, mean reward {mean:.4}: {}", args.n, args.dataset, out.display());
     Ok(())
 }
 

@@ -13,7 +13,7 @@ use neuralcb_logs::datasets::cache_dir;
 use neuralcb_logs::log::{Log, Preparation, PreparationConfig, Want};
 
 use crate::log_args::LogArgs;
-use crate::{args, out};
+use crate::{args, out, talk};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -143,7 +143,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let library = Library::new(args.data_dir.clone().unwrap_or_else(cache_dir));
     let threads = args.jobs.map_or(0, usize::from);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().context("cannot start threads")?;
-    let bar = ProgressBar::new(settings.figures.len() as u64 + 1);
+    let bar = ProgressBar::with_draw_target(Some(settings.figures.len() as u64 + 1), talk::progress());
     bar.set_style(ProgressStyle::with_template("{bar:20} {elapsed}  {msg}").expect("the template is well-formed"));
     let report = pool.install(|| {
         let talk = |what: &str| {
@@ -158,6 +158,6 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     bar.finish_and_clear();
     write(&dir, &report)?;
     out::print(&table(&report))?;
-    eprintln!("figures and explanations in {}", args.out.join("theory.html").display());
+    talk::say!("figures and explanations in {}", args.out.join("theory.html").display());
     Ok(())
 }

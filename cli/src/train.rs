@@ -13,7 +13,7 @@ use neuralcb_logs::train::{Checkpoint, Step, train};
 use neuralcb_logs::{check_distinct, check_writable};
 
 use crate::log_args::{LogArgs, LogBar};
-use crate::{args, show};
+use crate::{args, show, talk};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -23,14 +23,11 @@ pub struct Args {
     /// The policy file to write
     #[arg(long, value_name = "POLICY")]
     out: PathBuf,
-    /// What is trained: auto (default: chosen from the log alone), choice, regression, viper, clone, clone-rewarded,
-    /// reward-weighted, advantage-weighted, inverse-propensity, doubly-robust, log-smoothing, neuralcb, neural-greedy,
-    /// neural-lin-lcb, neural-lin-greedy, lin-lcb, kern-lcb, lin-greedy, tab-lcb, tab-greedy, relu-greedy,
-    /// neural-retrain, constant, uniform
-    #[arg(long, value_parser = args::recipe)]
+    /// What is trained [default: auto, chosen from the log alone]
+    #[arg(long, value_parser = args::recipe(), ignore_case = true)]
     algorithm: Option<Algorithm>,
-    /// Whose settings: practical (default), paper, released-code
-    #[arg(long, value_parser = args::recipe_preset)]
+    /// Whose settings [default: practical]
+    #[arg(long, value_parser = args::recipe_preset(), ignore_case = true)]
     preset: Option<Preset>,
     /// A TOML file of settings; flags go before it
     #[arg(long, value_name = "FILE")]
@@ -39,7 +36,7 @@ pub struct Args {
     #[arg(long, allow_negative_numbers = true, value_parser = args::rule)]
     beta: Option<Rule>,
     /// Training mode of the neural model: S (one step per round) or B (100 steps on batches of 50)
-    #[arg(long, value_parser = args::recipe_mode)]
+    #[arg(long, value_parser = args::recipe_mode(), ignore_case = true)]
     mode: Option<Mode>,
     /// Learning rate of the network
     #[arg(long, allow_negative_numbers = true, value_parser = args::number)]
@@ -127,26 +124,24 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     })?;
     bar.finish();
     let about = policy.description();
-    about.training.doubts(log.schema()).iter().for_each(|doubt| eprintln!("warning: {doubt}"));
+    about.training.doubts(log.schema()).iter().for_each(|doubt| talk::warning!("{doubt}"));
     if let Method::Model { config: ModelConfig::Kernel(KernelConfig { max_samples, .. }), .. } = &about.method
         && about.training.rounds > *max_samples as u64
     {
         let rounds = about.training.rounds;
-        eprintln!(
-            "warning: kern-lcb learns from the first {max_samples} rounds of {rounds} (`max_samples` in --config)"
-        );
+        talk::warning!("kern-lcb learns from the first {max_samples} rounds of {rounds} (`max_samples` in --config)");
     }
     if let Some(doubt) = monotony(&policy, &log)? {
         eprintln!("warning: {doubt}");
     }
     if let Some(choice) = &about.chosen {
-        eprint!("{}", show::chosen(choice));
+        talk::say!("{}", show::chosen(choice).trim_end());
     }
     policy.save(&args.out)?;
     checkpoint.map_or(Ok(()), |checkpoint| checkpoint.remove())?;
     let (about, layout) = (policy.description(), policy.preparation().layout());
     let beta = policy.beta().map_or(String::new(), |beta| format!(", β {beta}"));
-    eprintln!(
+    talk::say!(
         "{}{beta} from {} rounds ({} actions, {} features, mean reward {:.4}) in {:.1} s: {}",
         about.method.name(),
         about.training.rounds,

@@ -14,7 +14,7 @@ use neuralcb_logs::{check_distinct, check_writable};
 use crate::No;
 use crate::card::CardArgs;
 use crate::log_args::{LogArgs, LogBar};
-use crate::{args, out, show};
+use crate::{args, out, show, talk};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -56,7 +56,7 @@ pub struct Args {
     adaptive: bool,
     /// Algorithms to try; by default constant, clone, clone-rewarded, inverse-propensity, lin-lcb, regression, choice,
     /// neuralcb
-    #[arg(long, value_name = "NAME,…", value_delimiter = ',', value_parser = args::recipe)]
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',', value_parser = args::recipe(), ignore_case = true)]
     algorithms: Vec<Algorithm>,
     /// β to try
     #[arg(long, value_delimiter = ',', allow_negative_numbers = true, value_parser = args::number)]
@@ -64,11 +64,11 @@ pub struct Args {
     /// Learning rates to try
     #[arg(long, value_delimiter = ',', allow_negative_numbers = true, value_parser = args::number)]
     lr: Vec<f64>,
-    /// Training modes to try: S (default), B
-    #[arg(long, value_delimiter = ',', value_parser = args::recipe_mode)]
+    /// Training modes to try [default: S]
+    #[arg(long, value_delimiter = ',', value_parser = args::recipe_mode(), ignore_case = true)]
     mode: Vec<Mode>,
-    /// Whose settings the candidates start from: practical, paper, released-code
-    #[arg(long, value_parser = args::recipe_preset)]
+    /// Whose settings the candidates start from [default: practical]
+    #[arg(long, value_parser = args::recipe_preset(), ignore_case = true)]
     preset: Option<Preset>,
     /// A TOML file of settings that the candidates start from
     #[arg(long, value_name = "FILE")]
@@ -155,7 +155,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     if let Some(policy) = &tuned.policy {
         policy.save(&args.out)?;
         let about = policy.description();
-        about.training.doubts(log.schema()).iter().for_each(|doubt| eprintln!("warning: {doubt}"));
+        about.training.doubts(log.schema()).iter().for_each(|doubt| talk::warning!("{doubt}"));
     }
     scratch.remove()?;
     if args.json || args.card.wanted() {
@@ -170,7 +170,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         out::print(&table(&tuned))?;
     }
     if tuned.estimated_propensities {
-        eprintln!("warning: the log has no propensities; they were ESTIMATED from it, and every number rests on that");
+        talk::warning!("the log has no propensities; they were ESTIMATED from it, and every number rests on that");
     }
     let seconds = started.elapsed().as_secs_f64();
     match &tuned.policy {
@@ -178,7 +178,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
             Err(No(format!("{seconds:.1} s: nothing is shown to beat the log's policy, so no file was written")).into())
         }
         Some(_) => {
-            eprintln!("{seconds:.1} s: {}", args.out.display());
+            talk::say!("{seconds:.1} s: {}", args.out.display());
             let no = "nothing is shown to beat the policy that made the log";
             if args.strict && !tuned.beats_the_log() { Err(No(no.to_owned()).into()) } else { Ok(()) }
         }

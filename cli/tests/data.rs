@@ -147,7 +147,7 @@ fn fetch_takes_a_mirrors_address() {
 fn wrong_input_is_refused_in_one_line_and_nothing_is_installed() {
     let (cache, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let from = folder.path().to_str().unwrap();
-    refused(cache.path(), &["fetch", "cifar"], &["'cifar'", "mushroom, statlog, adult, mnist or all"]);
+    refused(cache.path(), &["fetch", "cifar"], &["'cifar'", "mushroom, statlog, adult, mnist, all"]);
     refused(cache.path(), &["fetch"], &["<NAME>"]);
     refused(cache.path(), &["fetch", "mnist", "--from", "absent"], &["`mnist`", "`absent`"]);
     refused(cache.path(), &["fetch", "mnist", "--from", from], &["mnist/train-images-idx3-ubyte.gz", from]);
