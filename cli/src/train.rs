@@ -132,7 +132,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         talk::warning!("kern-lcb learns from the first {max_samples} rounds of {rounds} (`max_samples` in --config)");
     }
     if let Some(doubt) = monotony(&policy, &log)? {
-        eprintln!("warning: {doubt}");
+        talk::warning!("{doubt}");
     }
     if let Some(choice) = &about.chosen {
         talk::say!("{}", show::chosen(choice).trim_end());
