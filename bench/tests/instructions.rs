@@ -1,11 +1,11 @@
 //! No kernel may need many more instructions than recorded, whatever the clock says.
 //!
-//! What is called from a kernel and not compiled into it is compiled without the processor's vectors: nothing fails, and
-//! all takes many times as long. That is what this test is for; a quarter more is allowed.
+//! What is called from a kernel and not compiled into it is compiled without the processor's vectors: nothing fails,
+//! and all takes many times as long. That is what this test is for; a quarter more is allowed.
 //!
 //! Each kernel runs in a process of its own under callgrind, N times and 2N times; the difference is the kernel without
-//! its set-up. Counts belong to the AVX2 path, and to the library as it is in a release and in tests (see Cargo.toml) but
-//! for incremental compilation, which inlines less; elsewhere the test says so and skips.
+//! its set-up. Counts belong to the AVX2 path, and to the library as it is in a release and in tests (see Cargo.toml)
+//! but for incremental compilation, which inlines less; elsewhere the test says so and skips.
 
 use std::collections::BTreeMap;
 use std::fs;

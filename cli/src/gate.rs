@@ -17,7 +17,8 @@ use crate::{args, out, talk};
 pub struct Args {
     /// The policy file that is to replace the other
     new: PathBuf,
-    /// A log of rounds that neither policy learned from: files or a folder, which may grow from one question to the next
+    /// A log of rounds that neither policy learned from: files or a folder, which may grow from one question to the
+    /// next
     #[arg(required = true)]
     log: Vec<PathBuf>,
     /// The policy file to be replaced

@@ -38,8 +38,8 @@ pub struct LogArgs {
     /// CSV: what separates fields; by default what the header has most of: comma, semicolon, tab or bar
     #[arg(long, value_name = "CHAR")]
     pub delimiter: Option<char>,
-    /// CSV: what separates a number's fraction, `.` or `,`; by default seen from the first rows where fields are not separated
-    /// by commas
+    /// CSV: what separates a number's fraction, `.` or `,`; by default seen from the first rows where fields are not
+    /// separated by commas
     #[arg(long, value_name = "CHAR", value_parser = decimal)]
     pub decimal: Option<char>,
     /// The columns that are features, and no others

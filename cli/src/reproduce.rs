@@ -111,7 +111,8 @@ pub struct Args {
     /// Test contexts [default: 10000, or what is left of a smaller data set]
     #[arg(long)]
     test_contexts: Option<usize>,
-    /// Standard deviation of the synthetic rewards' noise; the paper's N(0, 0.1) can also be read as 0.3162 [default: 0.1]
+    /// Standard deviation of the synthetic rewards' noise; the paper's N(0, 0.1) can also be read as 0.3162 [default:
+    /// 0.1]
     #[arg(long, value_parser = args::number, allow_negative_numbers = true)]
     noise_std: Option<f64>,
     /// Who makes the logs: uniform, epsilon-greedy:E, linucb:E [default: epsilon-greedy:0.1]

@@ -35,7 +35,8 @@ pub struct Args {
     /// The file to write: CSV, or Parquet where the name ends with .parquet; `-` for CSV on standard output
     #[arg(long, required_unless_present = "client")]
     out: Option<PathBuf>,
-    /// Instead of writing a log: ask a server, such as http://127.0.0.1:8080, for every decision and send it the rewards
+    /// Instead of writing a log: ask a server, such as http://127.0.0.1:8080, for every decision and send it the
+    /// rewards
     #[arg(long, value_name = "URL", conflicts_with = "out")]
     client: Option<String>,
     #[command(flatten)]

@@ -17,8 +17,8 @@ use crate::{args, out, talk};
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// The bandit (quadratic, quadratic2, cosine, mushroom, statlog, adult or mnist), or a log of your own: a file or folder.
-    /// Of a log the truth is not known, so figures (c) and (d) are left out
+    /// The bandit (quadratic, quadratic2, cosine, mushroom, statlog, adult or mnist), or a log of your own: a file or
+    /// folder. Of a log the truth is not known, so figures (c) and (d) are left out
     #[arg(value_name = "DATASET|LOG")]
     subject: String,
     /// Rounds in the log; of a log of your own, the first so many

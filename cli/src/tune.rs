@@ -48,7 +48,8 @@ pub struct Args {
     /// The least and the greatest reward possible, as LOW,HIGH; by default those of the log, which is then said
     #[arg(long, value_name = "LOW,HIGH", allow_hyphen_values = true, value_parser = args::range)]
     reward_range: Option<[f64; 2]>,
-    /// The least probability that the log's policy gives any eligible action, where it is known: the certificate is tighter
+    /// The least probability that the log's policy gives any eligible action, where it is known: the certificate is
+    /// tighter
     #[arg(long, value_name = "P", allow_negative_numbers = true, value_parser = args::number)]
     least_propensity: Option<f64>,
     /// The log's policy learned from its rewards while it made the log
@@ -73,8 +74,8 @@ pub struct Args {
     /// A TOML file of settings that the candidates start from
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Where the prepared rounds of a large log and what has been tried are kept while this runs: a killed run goes on from
-    /// there [default: POLICY.tuning, for large logs only]
+    /// Where the prepared rounds of a large log and what has been tried are kept while this runs: a killed run goes on
+    /// from there [default: POLICY.tuning, for large logs only]
     #[arg(long, value_name = "DIR")]
     scratch: Option<PathBuf>,
     /// Threads; the answer is the same with any number [default: all]

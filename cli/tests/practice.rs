@@ -1,4 +1,5 @@
-//! The practitioner's path from outside: a log, its diagnosis, a policy, its decisions, its value, the choice among many.
+//! The practitioner's path from outside: a log, its diagnosis, a policy, its decisions, its value, the choice among
+//! many.
 
 use std::fs;
 use std::path::Path;

@@ -1,9 +1,10 @@
 //! The development table: learners on the paper's seven data sets, five logging policies, three kinds of rewards.
 //!
 //! Every setting of a default is chosen on this table and on no other data. A line of the journal is one learner on one
-//! log: its sub-optimality on contexts it has not seen, the seconds it took, and for `auto` what was tried with its β, by
-//! how much it is ahead of the first candidate, and its lead beyond chance, the best first. The learner `all` writes the
-//! sub-optimality of every candidate of `auto` in place of its own. Lines that are there already are not made again.
+//! log: its sub-optimality on contexts it has not seen, the seconds it took, and for `auto` what was tried with its β,
+//! by how much it is ahead of the first candidate, and its lead beyond chance, the best first. The learner `all` writes
+//! the sub-optimality of every candidate of `auto` in place of its own. Lines that are there already are not made
+//! again.
 //!
 //! ```text
 //! cargo run --release -p neuralcb-experiments --example learners -- --data DIR --out table.csv \

@@ -5,8 +5,8 @@
 //! ```
 //!
 //! Every recipe learns in S-mode from logs of an ε-greedy policy with ε = 0.1 and with ε = 0.5. A number is the
-//! sub-optimality on separate test contexts, divided by that of the uniform policy: 0 is the best policy, 1 no better than
-//! chance. Rows: recipe and β; the last columns are the mean over data sets and the worst of them.
+//! sub-optimality on separate test contexts, divided by that of the uniform policy: 0 is the best policy, 1 no better
+//! than chance. Rows: recipe and β; the last columns are the mean over data sets and the worst of them.
 
 use std::collections::BTreeMap;
 

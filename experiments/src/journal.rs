@@ -2,8 +2,8 @@
 //!
 //! A line is found again by its task, which holds everything that the numbers depend on: settings, seed, repetition,
 //! program version and the processor's instructions. So a run that was killed goes on where it was, a grid that grows
-//! keeps what it has, and a run of other settings in the same folder is simply not found. A line that was cut off by a kill
-//! is dropped; any other line that cannot be read is refused by number.
+//! keeps what it has, and a run of other settings in the same folder is simply not found. A line that was cut off by a
+//! kill is dropped; any other line that cannot be read is refused by number.
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions, TryLockError};

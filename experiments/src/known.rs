@@ -1,7 +1,8 @@
 //! What is known of the paper's own results, beside ours.
 //!
-//! The paper's figures are pictures; its text names no number. Of the released material four pictures survive, all made with
-//! the released code (mean of 10 runs, read off to about two pixels). What the text says of an algorithm is in words.
+//! The paper's figures are pictures; its text names no number. Of the released material four pictures survive, all made
+//! with the released code (mean of 10 runs, read off to about two pixels). What the text says of an algorithm is in
+//! words.
 
 use crate::names::{Algorithm, Dataset};
 use crate::report::Comparison;

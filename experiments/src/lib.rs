@@ -1,5 +1,5 @@
-//! The experiments of the NeuraLCB paper (Nguyen-Tang et al., ICLR 2022): settings as data, a runner that can be killed and
-//! continued, and everything that is made of its rows: summaries, charts, tables and a report.
+//! The experiments of the NeuraLCB paper (Nguyen-Tang et al., ICLR 2022): settings as data, a runner that can be killed
+//! and continued, and everything that is made of its rows: summaries, charts, tables and a report.
 //!
 //! ```
 //! use neuralcb_experiments::{Figure, Library, Plan, Preset, Results, Selection, Settings, run, summary};

@@ -120,13 +120,13 @@ names! {
 names! {
     /// How the hyper-parameters of a curve were chosen among those that were tried.
     Selection {
-        /// By the smallest mean sub-optimality on the test contexts at the last n: what the paper's text implies. It looks
-        /// at the truth, so the curve is optimistic.
+        /// By the smallest mean sub-optimality on the test contexts at the last n: what the paper's text implies. It
+        /// looks at the truth, so the curve is optimistic.
         Oracle => "oracle",
         /// By the smallest mean sub-optimality at any n, as the released script did: it looks at the truth more often.
         OracleOverTime => "oracle-over-time",
-        /// From the log alone, in each repetition on its own: the largest lower bound of an off-policy estimate on the last
-        /// fifth of the log, for the policy learned from the first four fifths.
+        /// From the log alone, in each repetition on its own: the largest lower bound of an off-policy estimate on the
+        /// last fifth of the log, for the policy learned from the first four fifths.
         LogOnly => "log-only",
     }
 }

@@ -176,8 +176,8 @@ impl Pass {
         stops
     }
 
-    /// Microseconds that reading rounds `from..to` takes, roughly, on a machine of 2020; for the time left and the order
-    /// of work.
+    /// Microseconds that reading rounds `from..to` takes, roughly, on a machine of 2020; for the time left and the
+    /// order of work.
     pub(crate) fn train_work(&self, size: Size, from: usize, to: usize) -> f64 {
         let (d, rounds) = (size.dim as f64, (to - from) as f64);
         match &self.job {

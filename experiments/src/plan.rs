@@ -64,8 +64,8 @@ impl Plan {
         work
     }
 
-    /// The tasks in the order of work: the long ones first, so that the last threads end together; the others problem by
-    /// problem, so that few logs are in memory at a time.
+    /// The tasks in the order of work: the long ones first, so that the last threads end together; the others problem
+    /// by problem, so that few logs are in memory at a time.
     pub(crate) fn order(&self) -> Vec<&Task> {
         let mut tasks: Vec<(bool, u64, &Task)> = self.tasks.iter().map(|t| (false, self.work_of(t), t)).collect();
         let long = tasks.iter().map(|(_, work, _)| *work).max().unwrap_or(0) / 4;

@@ -183,8 +183,8 @@ pub(crate) fn bandits(config: &ProblemConfig, library: &Library, seed: Seed) -> 
 
 /// The numbers of the rows that the log and the test may draw (stream `split`).
 ///
-/// Disjoint: the publisher's test part, or else `test_contexts` rows, at most a third of all, are set aside. As released: the
-/// test rows are training rows, except where the publisher's parts are separate files.
+/// Disjoint: the publisher's test part, or else `test_contexts` rows, at most a third of all, are set aside. As
+/// released: the test rows are training rows, except where the publisher's parts are separate files.
 fn pools(rows: &Rows, split: Split, config: &ProblemConfig, seed: Seed) -> (Vec<u32>, Vec<u32>) {
     let n = rows.data.labels.len();
     let mut order: Vec<u32> = (0..n as u32).collect();

@@ -1,8 +1,9 @@
-//! Runs the passes of the experiments: each reads its log once and, at chosen n, scores the test contexts once and judges
-//! every β and the greedy twin from that one pass.
+//! Runs the passes of the experiments: each reads its log once and, at chosen n, scores the test contexts once and
+//! judges every β and the greedy twin from that one pass.
 //!
-//! Passes run in parallel on the current thread pool, the longest first; every number depends only on the settings and the
-//! seed, so the rows are the same with any number of threads, and the same whether a run was killed and continued or not.
+//! Passes run in parallel on the current thread pool, the longest first; every number depends only on the settings and
+//! the seed, so the rows are the same with any number of threads, and the same whether a run was killed and continued
+//! or not.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -66,7 +66,8 @@ pub struct Settings {
     pub real_rounds: usize,
     /// n_te, test contexts; fewer where a data set has not enough rows.
     pub test_contexts: usize,
-    /// Standard deviation of the synthetic rewards' noise ξ ~ N(0, 0.1); see [`SyntheticConfig`] on how to read the paper.
+    /// Standard deviation of the synthetic rewards' noise ξ ~ N(0, 0.1); see [`SyntheticConfig`] on how to read the
+    /// paper.
     pub noise_std: f64,
     /// The policy that makes the logs.
     pub behaviour: BehaviourConfig,

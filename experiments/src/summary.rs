@@ -147,9 +147,9 @@ pub struct Curve {
 /// One curve per data set and algorithm, in canonical order, with the setting that `selection` chooses.
 ///
 /// Only settings that reached the largest n of their data set and algorithm can be chosen; among equals the first in
-/// canonical order is. The order of `rows` does not matter. Rows of several splits or behaviour policies would be averaged as
-/// if they were repetitions: choose one of each first. `log-only` needs the validations of the same runs; a repetition
-/// without any keeps the first setting.
+/// canonical order is. The order of `rows` does not matter. Rows of several splits or behaviour policies would be
+/// averaged as if they were repetitions: choose one of each first. `log-only` needs the validations of the same runs; a
+/// repetition without any keeps the first setting.
 pub fn select(rows: &[&ResultRow], validations: &[&ValidationRow], selection: Selection) -> Vec<Curve> {
     select_mode(rows, validations, selection, None)
 }

@@ -1,5 +1,5 @@
-//! The experiments as a whole: nothing is tested on what it was trained on, nothing depends on threads or on a kill, and the
-//! files are those of the contract.
+//! The experiments as a whole: nothing is tested on what it was trained on, nothing depends on threads or on a kill,
+//! and the files are those of the contract.
 
 #[path = "../../logs/tests/common/mod.rs"]
 mod common;
@@ -235,8 +235,8 @@ fn the_files_are_those_of_the_contract() {
     let text = fs::read_to_string(out.join("results.csv")).unwrap();
     let header = "dataset,algorithm,mode,learning_rate,sigma,beta,split,behaviour,rep,seed,n,suboptimality,accuracy";
     assert_eq!(text.lines().next().unwrap(), header);
-    // n = 10, 20, 30, 48, 50, 60; NeuraLCB with two β and NeuralGreedy, the baselines with the paper's six β, the clone and
-    // three references
+    // n = 10, 20, 30, 48, 50, 60; NeuraLCB with two β and NeuralGreedy, the baselines with the paper's six β, the clone
+    // and three references
     let (datasets, reps, n) = (2, 2, 6);
     let policies = (2 + 1) + (6 + 1) + 6 + 6 + 1 + 3;
     assert_eq!(text.lines().count(), 1 + datasets * reps * n * policies);

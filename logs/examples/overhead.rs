@@ -1,5 +1,5 @@
-//! The Rust half of `python/benches/overhead.py`: the same fit and the same scoring, from the same numbers in memory, through
-//! this library alone. Reads jobs from its input, a line each, and answers with the seconds that each took.
+//! The Rust half of `python/benches/overhead.py`: the same fit and the same scoring, from the same numbers in memory,
+//! through this library alone. Reads jobs from its input, a line each, and answers with the seconds that each took.
 
 use std::io::{BufRead, Write};
 use std::path::{Path, PathBuf};

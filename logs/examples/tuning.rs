@@ -1,4 +1,5 @@
-//! What `tune` says beside the truth, on simulated logs whose truth is known: the second half of `docs/CERTIFICATES.md`.
+//! What `tune` says beside the truth, on simulated logs whose truth is known: the second half of
+//! `docs/CERTIFICATES.md`.
 //!
 //! `cargo run --release -p neuralcb-logs --example tuning -- DIR DATA REPS [ALGORITHM,…]` makes REPS logs of every
 //! setting, tunes on each and prints the tables. DATA is the cache of the real data sets (`neuralcb data fetch`); those

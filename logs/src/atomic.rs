@@ -13,7 +13,8 @@ use crate::faults;
 
 /// Writes `bytes` to `path`, replacing what was there in one step. The folder must exist.
 ///
-/// A symbolic link is followed. A device or pipe (`/dev/stdout`) cannot be replaced by a rename and is written directly.
+/// A symbolic link is followed. A device or pipe (`/dev/stdout`) cannot be replaced by a rename and is written
+/// directly.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     write_with(path, |to| to.write_all(bytes))
 }

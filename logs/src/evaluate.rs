@@ -1,12 +1,12 @@
 //! What a policy would have earned on a log: off-policy evaluation, streamed.
 //!
-//! The weight of a round is π(a | x)/μ(a | x), where π plays one action (or, uniform, all eligible ones alike) and μ(a | x)
-//! is the log's propensity. The reward model behind DM and DR is another policy's, if one is given that learned from other
-//! rounds. Otherwise it is LinLCB's regression, cross-fitted ([`Folds`]), so no round is judged by a model that has seen it.
-//! Two readings of the log (three where its propensities must be estimated), a block at a time.
+//! The weight of a round is π(a | x)/μ(a | x), where π plays one action (or, uniform, all eligible ones alike) and μ(a
+//! | x) is the log's propensity. The reward model behind DM and DR is another policy's, if one is given that learned
+//! from other rounds. Otherwise it is LinLCB's regression, cross-fitted ([`Folds`]), so no round is judged by a model
+//! that has seen it. Two readings of the log (three where its propensities must be estimated), a block at a time.
 //!
-//! Without propensities they are estimated from the log, which is said loudly: every number then rests on a guess of how
-//! the actions were chosen.
+//! Without propensities they are estimated from the log, which is said loudly: every number then rests on a guess of
+//! how the actions were chosen.
 
 use neuralcb::model::LinearConfig;
 use neuralcb::ope::{Code, CrossFit, Evaluation, Folds, OpeConfig, Report, Sample, Warning, samples};
@@ -72,8 +72,8 @@ enum Rewards<'a> {
     Learned(&'a Policy),
 }
 
-/// Evaluates a policy on a log that was opened with actions, rewards and, where it has them, propensities. `model`, which
-/// must have learned from other rounds, stands in the place of the cross-fitted one.
+/// Evaluates a policy on a log that was opened with actions, rewards and, where it has them, propensities. `model`,
+/// which must have learned from other rounds, stands in the place of the cross-fitted one.
 pub fn evaluate(
     policy: &Policy,
     model: Option<&Policy>,
@@ -175,8 +175,8 @@ fn alike<'a>(model: &'a Policy, policy: &Policy) -> Result<&'a Policy, PolicyErr
     Err(PolicyError::OtherFeatures)
 }
 
-/// Evaluates a policy that lives elsewhere: the log's extra columns are π(a | x) of the logged action and, with a model,
-/// q̂(x, a) and v̂(x).
+/// Evaluates a policy that lives elsewhere: the log's extra columns are π(a | x) of the logged action and, with a
+/// model, q̂(x, a) and v̂(x).
 pub fn evaluate_columns(
     log: &Log,
     columns: &[String],

@@ -1,8 +1,8 @@
 //! Faults on purpose.
 //!
-//! Every step by which a file is made (its opening, each write, both flushes, the renaming) asks here first. In builds with
-//! debug assertions, as tests are, the environment variable `NEURALCB_FAIL_AT=N` lets the N-th step of the process and all
-//! after it fail as on a full disk, so that a test can try every N; in a release nothing is asked.
+//! Every step by which a file is made (its opening, each write, both flushes, the renaming) asks here first. In builds
+//! with debug assertions, as tests are, the environment variable `NEURALCB_FAIL_AT=N` lets the N-th step of the process
+//! and all after it fail as on a full disk, so that a test can try every N; in a release nothing is asked.
 
 use std::io;
 

@@ -1,9 +1,10 @@
 //! May this policy replace that one? A question that may be asked after every round of a growing log.
 //!
-//! On every round the weights of the new policy and of the old one are set against each other ([`Statement::OverOther`]), and
-//! a [`BoundSequence`] bounds from below how much more the new one earns. With the confidence that was asked for its bounds hold after
-//! all rounds at once: however often the question is put, and whenever the answer is first yes, a policy that is no better is
-//! promoted with a probability of at most 1 − confidence.
+//! On every round the weights of the new policy and of the old one are set against each other
+//! ([`Statement::OverOther`]), and a [`BoundSequence`] bounds from below how much more the new one earns. With the
+//! confidence that was asked for its bounds hold after all rounds at once: however often the question is put, and
+//! whenever the answer is first yes, a policy that is no better is promoted with a probability of at most 1 −
+//! confidence.
 //!
 //! That holds for a log of rounds that neither policy learned from, and, to the letter, for a range of rewards that was
 //! given: that of the log itself may grow from one day to the next.

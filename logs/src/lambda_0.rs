@@ -8,8 +8,8 @@ use crate::policy::PolicyError;
 /// Contexts over which H is made: its smallest eigenvalue takes the cube of their number.
 const MAX_CONTEXTS: usize = 2_000;
 
-/// The smallest eigenvalue of H over the first rounds, those with at most [`MAX_CONTEXTS`] contexts; contexts count by their
-/// direction, and once. H grows with the log, so that λ_0 of the whole log is at most this.
+/// The smallest eigenvalue of H over the first rounds, those with at most [`MAX_CONTEXTS`] contexts; contexts count by
+/// their direction, and once. H grows with the log, so that λ_0 of the whole log is at most this.
 pub(crate) fn lambda_0(log: &dyn ReadLog, preparation: &Preparation, depth: usize) -> Result<f64, PolicyError> {
     let first = log.read().next().transpose()?.map(|block| preparation.logged(&block)).transpose()?;
     let Some(first) = first else {

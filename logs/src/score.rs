@@ -2,8 +2,8 @@
 //!
 //! One row per record, in the order of the input: `line` (of the input's text, or row of its table; with several files
 //! also `file`), `action` (its name) and, explained, `mean:A`, `width:A`, `bound:A` of every action A, in units of the
-//! reward; empty where A is not eligible. The bound is mean − β·width, and the action is the one with the largest. A policy
-//! without a choice of its own (uniform) leaves `action` empty.
+//! reward; empty where A is not eligible. The bound is mean − β·width, and the action is the one with the largest. A
+//! policy without a choice of its own (uniform) leaves `action` empty.
 
 mod rows;
 mod sinks;

@@ -33,7 +33,8 @@ pub struct Checkpoint {
 }
 
 impl Checkpoint {
-    /// Removes the file. That is for whoever saves the policy, once it is saved: until then the training is nowhere else.
+    /// Removes the file. That is for whoever saves the policy, once it is saved: until then the training is nowhere
+    /// else.
     pub fn remove(&self) -> Result<(), FileError> {
         atomic::remove(&self.path).map_err(|source| FileError::Remove { path: self.path.clone(), source })
     }

@@ -1,7 +1,7 @@
 //! A reward model in training that more rounds may follow, for as long as anyone has some.
 //!
-//! The first log decides how features and rewards are brought to one scale, and which actions there are; later rounds are
-//! prepared alike. [`Training::policy`] gives what has been learned so far.
+//! The first log decides how features and rewards are brought to one scale, and which actions there are; later rounds
+//! are prepared alike. [`Training::policy`] gives what has been learned so far.
 
 use std::path::Path;
 

@@ -91,7 +91,8 @@ fn more_rows_than_the_bytes_can_hold_are_refused() {
         let length = u32::from_le_bytes(bytes[end..end + 4].try_into().unwrap()) + 5;
         let n = more.len();
         more[n - 8..n - 4].copy_from_slice(&length.to_le_bytes());
-        // Where it is no number of rows, but one of values or bytes, the file may be read or refused for another reason.
+        // Where it is no number of rows, but one of values or bytes, the file may be read or refused for another
+        // reason.
         let read = reading::read(&more, "parquet");
         refused += usize::from(read.is_err_and(|e| e.to_string().contains("of its length")));
     }

@@ -1,4 +1,5 @@
-//! From a log to a policy file and back: the same decisions to the bit, and files that are damaged, hostile or of the future.
+//! From a log to a policy file and back: the same decisions to the bit, and files that are damaged, hostile or of the
+//! future.
 
 #[path = "common/version_1.rs"]
 mod version_1;

@@ -53,7 +53,8 @@ struct Bad {
     got: f64,
 }
 
-/// Rows that are read at a time: a matrix has its columns side by side, and so much of it stays in the cache for all of them.
+/// Rows that are read at a time: a matrix has its columns side by side, and so much of it stays in the cache for all of
+/// them.
 const TILE: usize = 512;
 
 /// Below so many numbers threads cost more than they bring.
@@ -117,8 +118,8 @@ pub struct ArrayLog<'a> {
 }
 
 impl ArrayLog<'_> {
-    /// Refuses sizes that do not agree and outcomes that no model may see, with the number of the round. Features are checked
-    /// when they are read.
+    /// Refuses sizes that do not agree and outcomes that no model may see, with the number of the round. Features are
+    /// checked when they are read.
     pub fn check(&self) -> Result<(), Error> {
         let n = self.n_rounds;
         let size = |what, expected: usize, got: usize| {

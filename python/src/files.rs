@@ -64,8 +64,8 @@ pub fn score(
     })
 }
 
-/// Evaluates as `neuralcb evaluate` does: a policy, or columns of the log that hold what a policy does. The report as JSON,
-/// and what the policy had not seen.
+/// Evaluates as `neuralcb evaluate` does: a policy, or columns of the log that hold what a policy does. The report as
+/// JSON, and what the policy had not seen.
 #[pyfunction]
 #[pyo3(signature = (policy, columns, paths, log_options, options, progress=None))]
 pub fn evaluate_log(

@@ -69,7 +69,8 @@ impl Policy {
         Ok(Policy(self.0.clone().with_beta(beta).map_err(Refusal::from)?))
     }
 
-    /// The chosen action of each round (−1: all are alike) and, if asked for, mean and width of each action: n × K each.
+    /// The chosen action of each round (−1: all are alike) and, if asked for, mean and width of each action: n × K
+    /// each.
     #[allow(clippy::type_complexity)]
     #[pyo3(signature = (rounds, explain=true))]
     fn decide<'py>(

@@ -1,5 +1,5 @@
-//! Work that may take long: done on other threads without the interpreter's lock, while this one looks after signals and
-//! tells how far it is.
+//! Work that may take long: done on other threads without the interpreter's lock, while this one looks after signals
+//! and tells how far it is.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};

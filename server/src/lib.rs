@@ -6,9 +6,9 @@
 //! * [`http`]: the same over HTTP, with its limits and rights.
 //! * [`join`](mod@join): decisions with their rewards, as a log to learn from.
 //!
-//! Few dependencies, kept for good reasons: hyper and tokio speak HTTP, rustls TLS. A dozen routes need no framework, the
-//! counters no registry, the lines of JSON on standard error no subscriber, the document of the API no generator: each
-//! is a short file here, and a test holds the document against the server.
+//! Few dependencies, kept for good reasons: hyper and tokio speak HTTP, rustls TLS. A dozen routes need no framework,
+//! the counters no registry, the lines of JSON on standard error no subscriber, the document of the API no generator:
+//! each is a short file here, and a test holds the document against the server.
 
 mod clock;
 pub mod decide;

@@ -88,9 +88,9 @@ pub(crate) fn lanes_mut<T>(v: &mut [T]) -> &mut [[T; LANES]] {
     v.as_chunks_mut().0
 }
 
-/// A loop over tiles that sums nothing up. In a plain loop the compiler would take sixteen tiles at a time there, a number
-/// of each in a vector, with a load and a store of its own for every number. The count that it cannot foresee keeps it
-/// from that. A macro, because a closure might be compiled without the processor's vectors.
+/// A loop over tiles that sums nothing up. In a plain loop the compiler would take sixteen tiles at a time there, a
+/// number of each in a vector, with a load and a store of its own for every number. The count that it cannot foresee
+/// keeps it from that. A macro, because a closure might be compiled without the processor's vectors.
 macro_rules! one_by_one {
     ($item:pat in $items:expr => $body:expr) => {{
         let mut count = 0usize;
@@ -172,8 +172,8 @@ pub(crate) fn scale_add<T: Scalar, const N: usize>(a: T, b: &[T; N], mut c: [T; 
     c
 }
 
-/// The sum over the lanes, by halves. The array goes through memory: the compiler would otherwise cut the loop before it
-/// into the halves that are added here, and take two numbers at a time.
+/// The sum over the lanes, by halves. The array goes through memory: the compiler would otherwise cut the loop before
+/// it into the halves that are added here, and take two numbers at a time.
 #[inline(always)]
 pub(crate) fn total<T: Scalar, const N: usize>(a: [T; N]) -> T {
     let (mut a, mut n) = (std::hint::black_box(a), N);

@@ -27,7 +27,8 @@ pub(crate) fn soft_max_beside_zero<T: Scalar>(z: &mut [T]) {
     exp_shares(z, top, (-top).exp());
 }
 
-/// exp(z_a − top) / (more + Σ_k exp(z_k − top)). The sum comes after the powers, so that these are made in whole vectors.
+/// exp(z_a − top) / (more + Σ_k exp(z_k − top)). The sum comes after the powers, so that these are made in whole
+/// vectors.
 #[inline(always)]
 fn exp_shares<T: Scalar>(z: &mut [T], top: T, more: T) {
     z.iter_mut().for_each(|z| *z = (*z - top).exp());

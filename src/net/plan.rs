@@ -1,7 +1,7 @@
 //! Which pass does which job: the only place where the size of a network, or how its rows look, decides anything.
 //!
-//! A round of S-mode has one row and goes through `single.rs`. A batch and a scoring have many and go through `tile.rs`;
-//! what differs is how they meet W_1.
+//! A round of S-mode has one row and goes through `single.rs`. A batch and a scoring have many and go through
+//! `tile.rs`; what differs is how they meet W_1.
 
 use super::Net;
 

@@ -1,11 +1,10 @@
 //! What an evaluation says: estimates with their intervals, warnings with their cures, and a verdict in words.
 //!
-//! As JSON: `{"n", "ess", "mean_weight", "max_weight", "weights": {"zero", "bins": [{"low", "high", "rounds"}], "tail": {"k",
-//! "rounds", "above"}}, "behaviour": {"value", "intervals", "lower_bounds"},
-//! "estimates": [{"estimator", "value", "intervals": {name: [low, high]}, "lower_bounds": {name: low}, "difference":
-//! {"value", "interval"}}], "verdict": {"answer", "estimator", "words"}, "warnings": [{"code", "message"}]}`. Numbers
-//! are finite. A value that does not exist (a ratio whose weights are all 0; an empty log) is `null`, an interval that
-//! does not exist is absent.
+//! As JSON: `{"n", "ess", "mean_weight", "max_weight", "weights": {"zero", "bins": [{"low", "high", "rounds"}], "tail":
+//! {"k", "rounds", "above"}}, "behaviour": {"value", "intervals", "lower_bounds"}, "estimates": [{"estimator", "value",
+//! "intervals": {name: [low, high]}, "lower_bounds": {name: low}, "difference": {"value", "interval"}}], "verdict":
+//! {"answer", "estimator", "words"}, "warnings": [{"code", "message"}]}`. Numbers are finite. A value that does not
+//! exist (a ratio whose weights are all 0; an empty log) is `null`, an interval that does not exist is absent.
 
 use std::collections::BTreeMap;
 use std::fmt;

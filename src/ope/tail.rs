@@ -1,12 +1,13 @@
 //! How heavy the tail of the importance weights is: Pareto k̂.
 //!
-//! A generalised Pareto distribution is fitted to the largest weights, less the largest one that does not belong to them, by
-//! the method of Zhang & Stephens (2009) with the prior of Vehtari et al. (2024, "Pareto smoothed importance sampling"),
-//! which takes the largest ⌊min(n/5, 3√n)⌋ of n weights. The distribution has moments of orders below 1/k: with k̂ above ½ the
-//! variance of the mean is not finite, above 0.7 no number of rounds that one meets makes it steady.
+//! A generalised Pareto distribution is fitted to the largest weights, less the largest one that does not belong to
+//! them, by the method of Zhang & Stephens (2009) with the prior of Vehtari et al. (2024, "Pareto smoothed importance
+//! sampling"), which takes the largest ⌊min(n/5, 3√n)⌋ of n weights. The distribution has moments of orders below 1/k:
+//! with k̂ above ½ the variance of the mean is not finite, above 0.7 no number of rounds that one meets makes it
+//! steady.
 //!
-//! n counts the weights above 0: `psislw(log(w[w > 0]))` of ArviZ. At most [`KEPT`] of the largest are kept, so that beyond
-//! 1.8 million such weights the tail is a smaller share than PSIS takes.
+//! n counts the weights above 0: `psislw(log(w[w > 0]))` of ArviZ. At most [`KEPT`] of the largest are kept, so that
+//! beyond 1.8 million such weights the tail is a smaller share than PSIS takes.
 
 use serde::{Deserialize, Serialize};
 
@@ -98,8 +99,8 @@ impl Largest {
     }
 }
 
-/// k̂ of a generalised Pareto distribution that begins at 0, from a sorted sample: the posterior mean over a grid of its
-/// parameter b = −k/σ (Zhang & Stephens 2009), drawn to ½ as by ten more observations.
+/// k̂ of a generalised Pareto distribution that begins at 0, from a sorted sample: the posterior mean over a grid of
+/// its parameter b = −k/σ (Zhang & Stephens 2009), drawn to ½ as by ten more observations.
 fn pareto_k(sample: &[f64]) -> f64 {
     let n = sample.len() as f64;
     let points = 30 + n.sqrt() as usize;
@@ -128,7 +129,8 @@ fn pareto_k(sample: &[f64]) -> f64 {
 mod tests {
     use super::*;
 
-    /// The quantiles of a generalised Pareto distribution that begins at 1, at draws of a linear congruential generator.
+    /// The quantiles of a generalised Pareto distribution that begins at 1, at draws of a linear congruential
+    /// generator.
     fn weights(n: usize, k: f64) -> Vec<f64> {
         let mut state = 12345u64;
         let mut draw = || {

@@ -92,7 +92,8 @@ fn line(row: &Row, best: &[f64], last_n: f64) -> String {
             let _ = write!(html, "<td{span}>–</td>");
             continue;
         };
-        // An algorithm is the best of its column; a reference stands out only if it beats all algorithms of all columns.
+        // An algorithm is the best of its column; a reference stands out only if it beats all algorithms of all
+        // columns.
         let stands_out = if row.reference {
             best.iter().all(|best| best.is_finite() && point[1] < *best)
         } else {

@@ -1,7 +1,8 @@
 //! The paper's theory at work on a bandit or a log: what H, d̃, λ_0, κ and Theorem 4.1 say, and figures in which the
 //! theorem can be seen.
 //!
-//! [`Settings`] is data, [`run`] measures, [`write`](fn@write) makes tables, SVG figures and one self-contained page of it.
+//! [`Settings`] is data, [`run`] measures, [`write`](fn@write) makes tables, SVG figures and one self-contained page of
+//! it.
 
 mod convergence;
 mod cost;
@@ -58,8 +59,8 @@ pub fn run(settings: &Settings, library: &Library, talk: &dyn Fn(&str)) -> Resul
     run_study(settings, &study, Some(library), talk)
 }
 
-/// As [`run`], for a log (without a [`Truth`]) or for a bandit of one's own: figures that need the truth or other logs of the
-/// same bandit are left out.
+/// As [`run`], for a log (without a [`Truth`]) or for a bandit of one's own: figures that need the truth or other logs
+/// of the same bandit are left out.
 pub fn run_study(
     settings: &Settings,
     study: &Study,

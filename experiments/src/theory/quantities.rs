@@ -55,7 +55,8 @@ pub(super) fn spectra(settings: &Settings, study: &Study) -> Result<Vec<Spectrum
         .collect()
 }
 
-/// λ_0 at n: the one of the most contexts for which it could be computed. H grows with n, so that this is an upper bound.
+/// λ_0 at n: the one of the most contexts for which it could be computed. H grows with n, so that this is an upper
+/// bound.
 pub(super) fn lambda_0(spectra: &[Spectrum], n: usize) -> Result<f64, Error> {
     let upto = spectra.iter().rev().filter(|s| s.n <= n);
     let found = upto.clone().find_map(|s| s.lambda_0.as_ref().ok().copied());

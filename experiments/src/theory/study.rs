@@ -1,7 +1,7 @@
 //! A log with, where it is known, the truth about it.
 //!
-//! The theory speaks of rewards in [0, 1] and contexts of length 1: rewards are mapped linearly so that the expected ones
-//! of log and test fill [0, 1], and real data are scaled to unit rows.
+//! The theory speaks of rewards in [0, 1] and contexts of length 1: rewards are mapped linearly so that the expected
+//! ones of log and test fill [0, 1], and real data are scaled to unit rows.
 
 use neuralcb::bandit::{Bandit, TestSet};
 use neuralcb::policy::{Behaviour, BehaviourConfig};

@@ -1,7 +1,7 @@
 //! The card: one self-contained page that says what `diagnose`, `tune`, `evaluate` or `gate` found, verdict first.
 //!
-//! A card is a function of the command's JSON ([`html`]): what the page shows, `--json` holds. Charts are inline SVG, made by
-//! small functions; the page has no script and loads nothing. What it draws is summed by [`crate::detail`] and
+//! A card is a function of the command's JSON ([`html`]): what the page shows, `--json` holds. Charts are inline SVG,
+//! made by small functions; the page has no script and loads nothing. What it draws is summed by [`crate::detail`] and
 //! [`neuralcb::ope`] in the passes that evaluate.
 
 mod about;

@@ -1,4 +1,5 @@
-//! The parts that several cards share: weights, coverage by action, calibration, drift over time, segments, and origins.
+//! The parts that several cards share: weights, coverage by action, calibration, drift over time, segments, and
+//! origins.
 
 use std::fmt::Write;
 

@@ -1,4 +1,5 @@
-//! Charts as inline SVG. Across, places are percentages, so that a chart is as wide as its page; letters keep their size.
+//! Charts as inline SVG. Across, places are percentages, so that a chart is as wide as its page; letters keep their
+//! size.
 
 use std::fmt::Write;
 

@@ -1,4 +1,5 @@
-//! Groups along a number whose range is not known before: cells of width 2^e, which becomes wider as more of them are taken.
+//! Groups along a number whose range is not known before: cells of width 2^e, which becomes wider as more of them are
+//! taken.
 //!
 //! Which e it ends with depends on the numbers alone and not on their order. At most [`CELLS`] cells are held.
 

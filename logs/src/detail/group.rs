@@ -1,8 +1,8 @@
 //! Some rounds together: what two policies earn on them, and how sure that is.
 //!
-//! With e = r − q̂ (q̂ and v̂ are 0 without a reward model) the value of the policy is ⟨v̂⟩ + ⟨w e⟩/⟨w⟩: `sndr`, or `snips`. The
-//! policy that it is compared with earns ⟨r⟩. Standard errors are those of the linear form that moves with the estimate, so
-//! that the noise which the two share cancels in their difference.
+//! With e = r − q̂ (q̂ and v̂ are 0 without a reward model) the value of the policy is ⟨v̂⟩ + ⟨w e⟩/⟨w⟩: `sndr`, or
+//! `snips`. The policy that it is compared with earns ⟨r⟩. Standard errors are those of the linear form that moves with
+//! the estimate, so that the noise which the two share cancels in their difference.
 
 use serde::{Deserialize, Serialize};
 

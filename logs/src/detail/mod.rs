@@ -77,8 +77,8 @@ pub struct DetailSums {
 }
 
 impl DetailSums {
-    /// Sums over rounds whose features have these names, by segment of some of them. A name that is not among them is left
-    /// out: ask [`unknown_column`] before.
+    /// Sums over rounds whose features have these names, by segment of some of them. A name that is not among them is
+    /// left out: ask [`unknown_column`] before.
     pub fn new<'a>(features: impl IntoIterator<Item = &'a str>, segments: &[String]) -> DetailSums {
         DetailSums {
             actions: Actions::default(),
@@ -103,8 +103,8 @@ impl DetailSums {
         self.columns.add(block, rounds);
     }
 
-    /// Notes that the policy plays an action in a round with this probability; `None` is an action that the log does not
-    /// know.
+    /// Notes that the policy plays an action in a round with this probability; `None` is an action that the log does
+    /// not know.
     pub fn wants(&mut self, action: Option<&str>, probability: f64) {
         self.actions.wants(action, probability);
     }

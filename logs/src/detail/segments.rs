@@ -1,8 +1,8 @@
 //! Who gains and who loses: the difference of two policies by segment of a column.
 //!
-//! Numbers are cut into five parts with about equally many rounds, words stay as they are: the twelve most frequent, and the
-//! rest as one. A segment gains or loses if its interval leaves 0 out even when δ is divided by the number of segments of its
-//! column (Bonferroni), so that chance calls none in 1 − δ of the columns.
+//! Numbers are cut into five parts with about equally many rounds, words stay as they are: the twelve most frequent,
+//! and the rest as one. A segment gains or loses if its interval leaves 0 out even when δ is divided by the number of
+//! segments of its column (Bonferroni), so that chance calls none in 1 − δ of the columns.
 
 use std::collections::HashMap;
 

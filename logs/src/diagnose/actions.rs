@@ -32,7 +32,8 @@ pub struct ActionReport {
     pub offered: f64,
     /// The mean reward of the rounds that chose it; none if none did.
     pub mean_reward: Option<f64>,
-    /// The estimated value of always playing it: Σ(r/p)/Σ(1/p) over its rounds, or the mean reward without propensities.
+    /// The estimated value of always playing it: Σ(r/p)/Σ(1/p) over its rounds, or the mean reward without
+    /// propensities.
     pub value: Option<f64>,
     /// The smallest probability with which it was chosen.
     pub smallest_propensity: Option<f64>,

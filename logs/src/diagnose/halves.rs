@@ -4,8 +4,8 @@
 //! full, neighbours are merged and segments become twice as long. At the end the log is parted between two segments,
 //! within 1/64 of its middle.
 //!
-//! Tests: means by z = (m₁ − m₂)/√(s₁²/n₁ + s₂²/n₂); shares of words by Pearson's χ² on a 2×16 table of hashed words, of
-//! actions on a table of the first 255 actions and the rest; cells whose expected count is under 5 are pooled. Each
+//! Tests: means by z = (m₁ − m₂)/√(s₁²/n₁ + s₂²/n₂); shares of words by Pearson's χ² on a 2×16 table of hashed words,
+//! of actions on a table of the first 255 actions and the rest; cells whose expected count is under 5 are pooled. Each
 //! p-value is multiplied by the number of tests (Bonferroni), so that a log without drift gives any finding at all with
 //! probability at most [`LEVEL`].
 

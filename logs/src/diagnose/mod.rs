@@ -103,7 +103,8 @@ pub struct Diagnosis {
     pub halves: Halves,
     /// What to beware of, the worst first.
     pub warnings: Vec<Warning>,
-    /// One over the propensity of each round: the weight by a policy that surely does the same; none without propensities.
+    /// One over the propensity of each round: the weight by a policy that surely does the same; none without
+    /// propensities.
     #[serde(default)]
     pub weights: Option<WeightShape>,
     /// Rewards by action, over time and by segment.
@@ -118,8 +119,8 @@ impl Diagnosis {
     }
 }
 
-/// Reads all blocks of a log whose features have these names; `segments` are those by whose values rewards are told apart. Blocks without actions and rewards are not counted: open
-/// the log so that it gives them.
+/// Reads all blocks of a log whose features have these names; `segments` are those by whose values rewards are told
+/// apart. Blocks without actions and rewards are not counted: open the log so that it gives them.
 pub fn diagnose<E>(
     blocks: impl IntoIterator<Item = Result<Block, E>>,
     shared: &[String],

@@ -1,7 +1,7 @@
 //! Tables as Parquet: whole columns at a time, never through text.
 //!
-//! Integers, floats, decimals and booleans are numbers; texts, plain or by dictionary, are words; a list column can hold
-//! the eligible actions. Dates, times and nested columns are left out, with a note in the schema.
+//! Integers, floats, decimals and booleans are numbers; texts, plain or by dictionary, are words; a list column can
+//! hold the eligible actions. Dates, times and nested columns are left out, with a note in the schema.
 
 use std::collections::HashMap;
 use std::fmt::Write;

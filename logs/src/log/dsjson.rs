@@ -20,8 +20,8 @@
 //! `_slots`, `_slot_id`), continuous actions (`_label_ca`, `pdf`); and actions kept elsewhere (`__aid`), labels of the
 //! other JSON format (`_label`).
 //!
-//! The format is described on Vowpal Wabbit's wiki (page "DSJSON"); what the keys mean is what its JSON parser does with
-//! them (`parse_example_json.cc`).
+//! The format is described on Vowpal Wabbit's wiki (page "DSJSON"); what the keys mean is what its JSON parser does
+//! with them (`parse_example_json.cc`).
 
 use super::json::{Elements, Json, check_size, first_twice, flatten, parse_object};
 use super::{JsonAction, JsonRound, RowProblem, Value};

@@ -1,7 +1,7 @@
 //! Rounds that come one by one, not from a file, made into blocks for a policy.
 //!
-//! What is made of a round is what reading its line from a file would make of it, to the bit: the same columns, the same
-//! checks.
+//! What is made of a round is what reading its line from a file would make of it, to the bit: the same columns, the
+//! same checks.
 
 use super::block::{Block, Place};
 use super::error::Problem;
@@ -20,8 +20,8 @@ pub struct OneByOne {
 }
 
 impl OneByOne {
-    /// Rounds for the features of `schema`; a number that is not there is refused, or becomes the mean where the schema or
-    /// `missing` says so.
+    /// Rounds for the features of `schema`; a number that is not there is refused, or becomes the mean where the schema
+    /// or `missing` says so.
     pub fn new(schema: &Schema, missing: Missing) -> OneByOne {
         let missing = if schema.missing == Missing::Mean { Missing::Mean } else { missing };
         let schema = Schema { format: Format::JsonRounds, roles: Roles::default(), missing, ..schema.clone() };

@@ -109,8 +109,8 @@ pub struct LogOptions {
     /// CSV: what separates fields; by default what the header has most of: comma, semicolon, tab or bar.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delimiter: Option<char>,
-    /// CSV: what separates a number's fraction, `.` or `,`; by default seen from the first rows where commas do not separate
-    /// fields.
+    /// CSV: what separates a number's fraction, `.` or `,`; by default seen from the first rows where commas do not
+    /// separate fields.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub decimal: Option<char>,
     /// The columns to use as features, in this order; by default all that have no other role.

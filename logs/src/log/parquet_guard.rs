@@ -1,9 +1,9 @@
 //! Parquet files from strangers.
 //!
 //! The decoder trusts what a file says of itself. So its table of contents and the heads of its pages are walked first
-//! ([`super::thrift`]): every field of its type, no list longer than the bytes that are there, no schema too deep, columns
-//! that lie within the file and apart from each other, and no more unpacked bytes at once, or rows, than a file of that
-//! length can have. A panic on a damaged page is an error like any other.
+//! ([`super::thrift`]): every field of its type, no list longer than the bytes that are there, no schema too deep,
+//! columns that lie within the file and apart from each other, and no more unpacked bytes at once, or rows, than a file
+//! of that length can have. A panic on a damaged page is an error like any other.
 
 use std::cell::Cell;
 use std::fmt::Display;

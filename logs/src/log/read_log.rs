@@ -10,8 +10,8 @@ use super::schema::Schema;
 /// Blocks of a reading, in order.
 pub type ReadBlocks<'a> = Box<dyn Iterator<Item = Result<Block, LogError>> + 'a>;
 
-/// Rounds that can be read from the start as often as it takes. [`Log`] reads them from files; whoever holds them in memory
-/// gives them as blocks, and everything that learns from a log learns from those as well.
+/// Rounds that can be read from the start as often as it takes. [`Log`] reads them from files; whoever holds them in
+/// memory gives them as blocks, and everything that learns from a log learns from those as well.
 pub trait ReadLog: Sync {
     /// What the columns are.
     fn schema(&self) -> &Schema;
@@ -61,7 +61,8 @@ impl ReadLog for Log {
     }
 }
 
-/// SHA-256 of the values of blocks, for logs that are in no file: it does not depend on how the rounds are cut into blocks.
+/// SHA-256 of the values of blocks, for logs that are in no file: it does not depend on how the rounds are cut into
+/// blocks.
 pub fn sha256_of_values(blocks: ReadBlocks<'_>) -> Result<String, LogError> {
     let mut columns: Vec<Sha256> = Vec::new();
     for block in blocks {

@@ -1,9 +1,9 @@
 //! The Thrift structures of a Parquet file, walked before the decoder sees them.
 //!
-//! The decoder takes what the bytes say: a list of truths that it does not know costs no byte and a step for each that is
-//! claimed, a field is read as the type that it should have, and a schema is built as deep as it claims to be. So every
-//! field that the format names must have its type, no list may claim more than the bytes left can hold, nothing may be
-//! nested deeper than any real file is, and what no Parquet file has is refused. One walk, O(bytes).
+//! The decoder takes what the bytes say: a list of truths that it does not know costs no byte and a step for each that
+//! is claimed, a field is read as the type that it should have, and a schema is built as deep as it claims to be. So
+//! every field that the format names must have its type, no list may claim more than the bytes left can hold, nothing
+//! may be nested deeper than any real file is, and what no Parquet file has is refused. One walk, O(bytes).
 
 /// Levels of structures and lists.
 const DEEPEST: usize = 32;
@@ -137,8 +137,8 @@ const STATISTICS: &[(i16, Kind)] =
 const BOX: &[(i16, Kind)] =
     &[(1, Double), (2, Double), (3, Double), (4, Double), (5, Double), (6, Double), (7, Double), (8, Double)];
 
-/// Walks the structure that begins the bytes; returns its length. `seen` is told of every integer, by the numbers of the
-/// fields that lead to it, and of the end of every structure.
+/// Walks the structure that begins the bytes; returns its length. `seen` is told of every integer, by the numbers of
+/// the fields that lead to it, and of the end of every structure.
 pub(super) fn walk(bytes: &[u8], kind: Kind, seen: &mut dyn FnMut(&[i16], Option<i64>)) -> Result<usize, Flaw> {
     let mut walk = Walk { bytes, at: 0, path: Vec::new(), depth: 0, seen };
     walk.value(12, Some(kind))?;

@@ -1,6 +1,6 @@
 //! The policy file: one safetensors file, its arrays by name and one metadata entry, `neuralcb`, that holds all else as
-//! JSON: `{"format": "policy", "version": 2, "sha256": "…", "description": {…}}`. The sum is that of all bytes of the file,
-//! its own 64 digits taken as zeros. Version 1 had none; such files are still read.
+//! JSON: `{"format": "policy", "version": 2, "sha256": "…", "description": {…}}`. The sum is that of all bytes of the
+//! file, its own 64 digits taken as zeros. Version 1 had none; such files are still read.
 //!
 //! Reading trusts nothing: the header's length, every shape and every size that the settings claim are held against the
 //! bytes that are there before memory is taken.

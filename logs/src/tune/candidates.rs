@@ -112,7 +112,8 @@ pub(super) fn candidates(options: &TuneOptions) -> Result<Vec<Candidate>, Policy
     Ok(all)
 }
 
-/// Whether a model keeps the rounds it learns from, so that it is given a sample of a long log. The others read all of it.
+/// Whether a model keeps the rounds it learns from, so that it is given a sample of a long log. The others read all of
+/// it.
 pub(super) fn holds_its_rounds(config: &ModelConfig) -> bool {
     match config {
         ModelConfig::Trunk(_) | ModelConfig::Refit(_) => true,

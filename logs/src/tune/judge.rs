@@ -114,7 +114,8 @@ impl Judged {
 
     /// The score of a policy: the bound by which `auto` chooses, self-normalised, with what the log does not cover
     /// counted as the worst reward. Two rounds are added to those that agree, one with the worst and one with the best
-    /// reward: otherwise a few that happen to be alike would look certain. None where its numbers have left their range.
+    /// reward: otherwise a few that happen to be alike would look certain. None where its numbers have left their
+    /// range.
     pub fn score(&self, policy: usize, confidence: f64) -> Option<Score> {
         let agrees = self.agrees[policy].iter().copied().collect::<Option<Vec<bool>>>()?;
         let mut weights: Vec<f64> =

@@ -3,21 +3,22 @@
 //! The log is divided in three:
 //!
 //! 1. **learn**: every candidate learns from the first part;
-//! 2. **choose**: the candidate with the largest score on the second goes on. The score is a lower bound of its value, so
-//!    that one of which the log says little cannot win by luck; it promises nothing, so nothing is divided by the number of
-//!    candidates. The winner, and a clone of the log's policy, learn anew from both parts;
+//! 2. **choose**: the candidate with the largest score on the second goes on. The score is a lower bound of its value,
+//!    so that one of which the log says little cannot win by luck; it promises nothing, so nothing is divided by the
+//!    number of candidates. The winner, and a clone of the log's policy, learn anew from both parts;
 //! 3. **certify**: on the third part, which has had no say in anything, the very policy that is written gets its
 //!    [`Certificate`]: its value, and how much better it is than the log's own policy and than the clone.
 //!
-//! Where the winner is not shown to be better than the log's policy, the clone is written in its place unless asked otherwise
-//! ([`IfNotBetter`]). Either of them could be the file, so they share δ: the winner takes three quarters of it.
+//! Where the winner is not shown to be better than the log's policy, the clone is written in its place unless asked
+//! otherwise ([`IfNotBetter`]). Either of them could be the file, so they share δ: the winner takes three quarters of
+//! it.
 //!
-//! The scales of features and the list of actions are those of the whole log. No reward of the third part is read before its
-//! certificate. Where the log's policy learned from its rewards, say `adaptive`, and hold out by time.
+//! The scales of features and the list of actions are those of the whole log. No reward of the third part is read
+//! before its certificate. Where the log's policy learned from its rewards, say `adaptive`, and hold out by time.
 //!
-//! Short logs have no rounds to spare for choosing: their first two parts are one, every third of which is chosen by once
-//! with what was learned from the others. Long logs do not fit into memory: their prepared rounds go once into a file
-//! ([`Scratch`]), and everything reads that. Learners that keep what they learn from are given a sample of it.
+//! Short logs have no rounds to spare for choosing: their first two parts are one, every third of which is chosen by
+//! once with what was learned from the others. Long logs do not fit into memory: their prepared rounds go once into a
+//! file ([`Scratch`]), and everything reads that. Learners that keep what they learn from are given a sample of it.
 
 mod candidates;
 mod certify;
@@ -98,8 +99,8 @@ pub struct Tuned {
     pub rounds: u64,
     /// Rounds to learn from, to choose by and to certify on.
     pub parts: [u64; 3],
-    /// How many times candidates learned and were compared: on a short log each round before the certificate is chosen by
-    /// once.
+    /// How many times candidates learned and were compared: on a short log each round before the certificate is chosen
+    /// by once.
     pub folds: usize,
     /// Rounds that learners which keep them learned from at most, where that is less than there were.
     pub sampled: Option<u64>,
@@ -150,7 +151,8 @@ pub fn tune(log: &dyn ReadLog, options: &TuneOptions, progress: Progress<'_>) ->
     Tuning::new(log, options, None, progress)?.run(progress)
 }
 
-/// As [`tune`], with a folder for what does not fit into memory. A run that was killed goes on from what it has left there.
+/// As [`tune`], with a folder for what does not fit into memory. A run that was killed goes on from what it has left
+/// there.
 pub fn tune_in(
     log: &dyn ReadLog,
     options: &TuneOptions,

@@ -106,7 +106,8 @@ pub async fn serve(
             match tls {
                 None => connection(stream, app, stopped).await,
                 Some(tls) => {
-                    // A caller that does not speak TLS, or not in time, is dropped: there is no answer that it could read.
+                    // A caller that does not speak TLS, or not in time, is dropped: there is no answer that it could
+                    // read.
                     if let Ok(Ok(stream)) = tokio::time::timeout(app.limits.head_time, tls.accept(stream)).await {
                         connection(stream, app, stopped).await;
                     }

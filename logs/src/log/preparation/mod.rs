@@ -35,8 +35,8 @@ pub struct PreparationConfig {
     /// Whether each row is scaled to length 1. By default it is, as the paper assumes, except for learners on a shared
     /// trunk, which do better without.
     pub unit_norm: Option<bool>,
-    /// The most words of a category that have places of their own, those seen most often; the others are all zeros, as a
-    /// word unseen in training. Default 1000.
+    /// The most words of a category that have places of their own, those seen most often; the others are all zeros, as
+    /// a word unseen in training. Default 1000.
     pub max_categories: usize,
 }
 
