@@ -134,7 +134,8 @@ class SklearnReward:
 
     def predict(self, contexts: ArrayLike) -> NDArray[Any]:
         """The chosen action of each round."""
-        return np.asarray(self.actions_[self.lower_bound(contexts).argmax(axis=1)])
+        best = self.lower_bound(contexts).argmax(axis=1)
+        return np.asarray(self.actions_[best])
 
     def action_dist(self, contexts: ArrayLike) -> NDArray[np.float64]:
         """The probability of every action, n × K."""

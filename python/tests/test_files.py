@@ -120,7 +120,7 @@ def test_an_evaluation_of_a_file_and_of_arrays_say_the_same(csv, shared):
     arrays = neuralcb.ope.evaluate_policy(
         policy, shared.contexts, shared.actions, shared.rewards, shared.propensities
     )
-    assert from_file.to_dict() == arrays.to_dict()
+    assert {**from_file.to_dict(), "about": None} == {**arrays.to_dict(), "about": None}
 
 
 def test_a_policy_judged_by_its_own_log_is_said_to_be_so(csv, shared):

@@ -300,8 +300,8 @@ impl<'a> Tuning<'a> {
                     None => Chooser::Policy(fixed.next().expect("one for each without a model")),
                 })
                 .collect();
-            self.log.go_on()?;
             judge(&self.rounds, fold.choose, &choosers, progress, &mut |block, played| judged.add(block, played))?;
+            self.log.go_on()?;
         }
         let asked = group.iter().flat_map(|&i| {
             let betas: Vec<Option<f64>> = self.listed[i].betas.iter().copied().map(Some).collect();
