@@ -140,4 +140,4 @@ class SklearnReward:
     def action_dist(self, contexts: ArrayLike) -> NDArray[np.float64]:
         """The probability of every action, n × K."""
         best = self.lower_bound(contexts).argmax(axis=1)
-        return np.eye(len(self.actions_))[best]
+        return np.asarray(np.eye(len(self.actions_))[best])
