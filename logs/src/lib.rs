@@ -11,6 +11,7 @@ mod error;
 pub mod evaluate;
 mod faults;
 pub mod gate;
+mod hex;
 mod lambda_0;
 pub mod log;
 mod memory;

@@ -7,6 +7,7 @@ use std::path::Path;
 use sha2::{Digest, Sha256};
 
 use super::{DataFile, RealData};
+use crate::hex::hex;
 
 /// What the cache holds of a file or a data set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,21 +64,17 @@ fn summary(files: impl Iterator<Item = Presence>) -> Presence {
 
 /// The SHA-256 of bytes, in lower-case hexadecimal.
 pub(super) fn hash(bytes: &[u8]) -> String {
-    hexadecimal(Sha256::new_with_prefix(bytes))
+    hex(Sha256::digest(bytes))
 }
 
 fn hash_file(path: &Path) -> io::Result<String> {
     let (mut file, mut hash, mut buffer) = (File::open(path)?, Sha256::new(), vec![0; 1 << 16]);
     loop {
         match file.read(&mut buffer)? {
-            0 => return Ok(hexadecimal(hash)),
+            0 => return Ok(hex(hash.finalize())),
             n => hash.update(&buffer[..n]),
         }
     }
-}
-
-fn hexadecimal(hash: Sha256) -> String {
-    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use super::block::{Block, Categories, Offered, Values};
 use super::error::LogError;
 use super::open::Log;
 use super::schema::Schema;
+use crate::hex::hex;
 
 /// Blocks of a reading, in order.
 pub type ReadBlocks<'a> = Box<dyn Iterator<Item = Result<Block, LogError>> + 'a>;
@@ -102,5 +103,5 @@ pub fn sha256_of_values(blocks: ReadBlocks<'_>) -> Result<String, LogError> {
     }
     let mut all = Sha256::new();
     columns.into_iter().for_each(|column| all.update(column.finalize()));
-    Ok(all.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(hex(all.finalize()))
 }

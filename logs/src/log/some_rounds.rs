@@ -6,6 +6,7 @@ use super::block::{Block, Categories, Offered, Values};
 use super::error::LogError;
 use super::read_log::{ReadBlocks, ReadLog};
 use super::schema::Schema;
+use crate::hex::hex;
 
 /// Those rounds of a log that are kept, in their order. Rounds beyond the list are not.
 pub struct SomeRounds<'a> {
@@ -62,7 +63,7 @@ impl ReadLog for SomeRounds<'_> {
         let mut sum = Sha256::new();
         sum.update(self.log.digest()?);
         sum.update(self.kept.iter().map(|&kept| u8::from(kept)).collect::<Vec<u8>>());
-        Ok(sum.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+        Ok(hex(sum.finalize()))
     }
 
     fn go_on(&self) -> Result<(), LogError> {

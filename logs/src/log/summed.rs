@@ -4,6 +4,8 @@ use std::sync::{Mutex, PoisonError};
 
 use sha2::{Digest, Sha256};
 
+use crate::hex::hex;
+
 /// The sum of the first bytes of a log, whose files count as one. Whoever reads them in order shows what is read; what
 /// is already in the sum is passed over, so that any number of readings may run.
 #[derive(Debug, Default)]
@@ -35,7 +37,7 @@ impl Summed {
     /// The sum so far, in hexadecimal.
     pub fn hex(&self) -> String {
         let sum = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        sum.hash.clone().finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+        hex(sum.hash.clone().finalize())
     }
 }
 

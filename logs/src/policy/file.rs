@@ -19,6 +19,7 @@ use sha2::{Digest, Sha256};
 use super::{Description, Policy, PolicyError};
 use crate::atomic;
 use crate::error::FileError;
+use crate::hex::hex;
 
 /// The newest version of the format.
 pub const VERSION: u64 = 2;
@@ -105,10 +106,6 @@ pub(crate) fn write<D: Serialize>(description: &D, arrays: &BTreeMap<String, Arr
 /// Where a sum stands in a file. The first place is its own: what a user named comes after it.
 fn find(bytes: &[u8], sum: &str) -> Option<usize> {
     bytes.windows(sum.len()).position(|window| window == sum.as_bytes())
-}
-
-fn hex(sum: impl AsRef<[u8]>) -> String {
-    sum.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Whether the file's bytes are those that were summed.

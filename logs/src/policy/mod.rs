@@ -27,6 +27,7 @@ pub use names::{Algorithm, Mode, Preset, SetUp};
 pub use recipe::Recipe;
 
 use crate::auto::Choice;
+use crate::hex::hex;
 use crate::log::{LogError, LogSummary, Preparation, ReadLog};
 use crate::tune::Certified;
 
@@ -72,7 +73,7 @@ impl Origin {
     pub(crate) fn extend(&mut self, other: Origin) {
         self.files.extend(other.files);
         let sums = Sha256::digest(format!("{}{}", self.sha256, other.sha256));
-        self.sha256 = sums.iter().map(|byte| format!("{byte:02x}")).collect();
+        self.sha256 = hex(sums);
     }
 }
 

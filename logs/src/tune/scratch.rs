@@ -12,6 +12,7 @@ use super::rounds::Index;
 use super::{Tried, TuneOptions};
 use crate::atomic;
 use crate::error::FileError;
+use crate::hex::hex;
 use crate::log::{LogSummary, Preparation};
 use crate::policy::PolicyError;
 
@@ -37,7 +38,7 @@ pub(super) struct State {
 /// Settings, log and program in one word.
 pub(super) fn key(options: &TuneOptions, log: &str) -> String {
     let text = serde_json::to_string(&(options, log, env!("CARGO_PKG_VERSION"))).expect("settings are data");
-    Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
+    hex(Sha256::digest(text))
 }
 
 impl Scratch {
